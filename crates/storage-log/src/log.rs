@@ -1,0 +1,205 @@
+//! The seam between the log and everything above it: topics, partitions, appends, reads.
+//!
+//! Two homes are planned: the embedded log of this crate and Apache Kafka. Nothing above this trait may tell which one it has.
+//! All calls are synchronous and take `&self`; a partition has one writer at a time and any number of readers.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use bytes::Bytes;
+
+use crate::{
+    batch::{BatchView, EncodedBatch},
+    error::LogResult,
+};
+
+/// Number of a partition within its topic, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionId(pub u32);
+
+/// Position of a record in its partition. Dense, never reused; transaction markers take one too, as in Kafka.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Offset(pub i64);
+
+/// Identity of a producer (Kafka's producer id). Ids of [`ProducerId::ENGINE_BASE`] and above belong to continuous queries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProducerId(pub i64);
+
+impl ProducerId {
+    /// First id that a continuous query uses: query `q` appends as `ENGINE_BASE + q`.
+    pub const ENGINE_BASE: i64 = 1 << 40;
+}
+
+/// One partition of one topic.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicPartition {
+    /// Topic name.
+    pub topic: Arc<str>,
+    /// Partition number.
+    pub partition: PartitionId,
+}
+
+impl TopicPartition {
+    /// Names a partition.
+    pub fn new(topic: impl Into<Arc<str>>, partition: u32) -> Self {
+        Self { topic: topic.into(), partition: PartitionId(partition) }
+    }
+}
+
+impl fmt::Display for TopicPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.topic, self.partition.0)
+    }
+}
+
+/// Settings of a topic under Kafka's names (`retention.ms`, `segment.bytes`, ..); absent ones have Kafka's defaults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicConfig {
+    /// How many partitions.
+    pub partitions: u32,
+    /// Kafka's topic settings.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl TopicConfig {
+    /// A topic with default settings.
+    pub fn with_partitions(partitions: u32) -> Self {
+        Self { partitions, settings: BTreeMap::new() }
+    }
+}
+
+/// A topic as the log knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicInfo {
+    /// Name.
+    pub name: Arc<str>,
+    /// Settings.
+    pub config: TopicConfig,
+}
+
+/// The four positions of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionOffsets {
+    /// First offset still stored.
+    pub log_start: Offset,
+    /// Up to here (exclusive) no transaction is open: what read-committed readers see.
+    pub last_stable: Offset,
+    /// Next offset to be written.
+    pub log_end: Offset,
+    /// Up to here (exclusive) a power cut takes nothing.
+    pub durable: Offset,
+}
+
+/// What a reader sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Up to the last stable offset, without records of aborted transactions.
+    ReadCommitted,
+    /// Everything written.
+    ReadUncommitted,
+}
+
+/// Outcome of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of the batch's first record.
+    pub base_offset: Offset,
+    /// Offset of the batch's last record.
+    pub last_offset: Offset,
+    /// The log already held this batch (same producer, epoch and sequence); nothing was written and the offsets are the ones it has.
+    pub duplicate: bool,
+}
+
+/// What a partition remembers of a producer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProducerState {
+    /// Latest epoch seen.
+    pub epoch: i16,
+    /// Sequence of the last record of that epoch; -1 before the first.
+    pub last_sequence: i32,
+    /// First offset of its open transaction.
+    pub open_transaction: Option<Offset>,
+}
+
+/// Batches handed out by a read.
+#[derive(Debug, Clone)]
+pub struct Fetch {
+    /// Whole batches in offset order; the first may begin before the asked offset (skip its earlier records). Control batches and, under
+    /// read-committed, aborted batches are left out.
+    pub batches: Vec<BatchView>,
+    /// Where the next read continues; it moves past what was left out, so a loop over it always ends.
+    pub next_offset: Offset,
+}
+
+/// Called after each append or transaction end on any partition, on the appender's thread: it must only flag and wake.
+pub trait AppendListener: Send + Sync {
+    /// `partition` has new records, or records that became visible.
+    fn appended(&self, partition: &TopicPartition);
+}
+
+/// A partitioned log.
+///
+/// An append is in the operating system's hands when [`Log::append`] returns and survives a power cut only after [`Log::sync`] returned for
+/// its last offset. A failed sync poisons the partition: every later append and sync fails until it is reopened.
+pub trait Log: Send + Sync {
+    /// Makes a topic durable before it returns. Fails when the name is taken or not a legal Kafka topic name.
+    fn create_topic(&self, name: &str, config: TopicConfig) -> LogResult<()>;
+
+    /// Removes a topic with its data. Readers that hold batches keep them.
+    fn delete_topic(&self, name: &str) -> LogResult<()>;
+
+    /// One topic.
+    fn topic(&self, name: &str) -> Option<TopicInfo>;
+
+    /// All topics by name.
+    fn topics(&self) -> Vec<TopicInfo>;
+
+    /// Appends one batch. With a producer in it, sequence and epoch are checked as Kafka does, except that a repeat of any earlier sequence
+    /// (not just of the last five batches) counts as a duplicate.
+    fn append(&self, partition: &TopicPartition, batch: EncodedBatch) -> LogResult<Appended>;
+
+    /// Writes a commit or abort marker for the producer's open transaction; without one it does nothing and answers `None`.
+    fn end_transaction(
+        &self,
+        partition: &TopicPartition,
+        producer: ProducerId,
+        epoch: i16,
+        commit: bool,
+    ) -> LogResult<Option<Offset>>;
+
+    /// What the partition remembers of a producer.
+    fn producer(&self, partition: &TopicPartition, producer: ProducerId) -> LogResult<Option<ProducerState>>;
+
+    /// Returns when everything below `up_to` is on disk. Callers who wait together share one fdatasync. Under `log.fsync = interval | never`
+    /// it returns at once.
+    fn sync(&self, partition: &TopicPartition, up_to: Offset) -> LogResult<()>;
+
+    /// Reads whole batches from `from`, at least one if there is any, then up to `max_bytes`.
+    fn read(&self, partition: &TopicPartition, from: Offset, max_bytes: usize, isolation: Isolation) -> LogResult<Fetch>;
+
+    /// Current positions.
+    fn offsets(&self, partition: &TopicPartition) -> LogResult<PartitionOffsets>;
+
+    /// First offset whose batch may hold a timestamp (milliseconds since the epoch) at or after `timestamp`; log end when there is none.
+    fn offset_for_timestamp(&self, partition: &TopicPartition, timestamp: i64) -> LogResult<Offset>;
+
+    /// Allows whole segments below `offset` to be dropped, and moves the log start there.
+    fn drop_below(&self, partition: &TopicPartition, offset: Offset) -> LogResult<()>;
+
+    /// Registers a listener for the life of the log.
+    fn add_listener(&self, listener: Arc<dyn AppendListener>);
+}
+
+/// A record as it is read from a batch: slices into the batch's bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Position.
+    pub offset: Offset,
+    /// Milliseconds since the epoch.
+    pub timestamp: i64,
+    /// Key bytes.
+    pub key: Option<Bytes>,
+    /// Value bytes; `None` is a tombstone.
+    pub value: Option<Bytes>,
+    /// Headers in order.
+    pub headers: Vec<(Bytes, Option<Bytes>)>,
+}
