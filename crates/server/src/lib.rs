@@ -1,1 +1,7 @@
-//! placeholder
+//! Process, sessions, serving.
+
+pub mod config;
+pub mod pgwire;
+pub mod server;
+pub mod session;
+pub mod sqlstate;

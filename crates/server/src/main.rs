@@ -1,0 +1,3 @@
+//! The `highwater` program.
+
+fn main() {}
