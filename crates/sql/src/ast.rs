@@ -94,6 +94,8 @@ pub enum Statement {
     Deallocate(Option<String>),
     /// `DISCARD ALL`.
     Discard,
+    /// `UNLISTEN channel|*`, which pools send when they take a connection back; `None` is `*`. There is no LISTEN, so it does nothing.
+    Unlisten(Option<String>),
     /// An empty statement (`;`), which drivers use as a ping.
     Empty,
 }

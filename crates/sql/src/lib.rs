@@ -1,1 +1,29 @@
-//! placeholder
+//! Highwater's SQL: text to statements and back.
+//!
+//! [`parse_script`] turns a text into [`ParsedStatement`]s; each holds a [`Statement`] and the text it was made from. [`format_statement`]
+//! (and [`Statement`]'s `Display`) writes a statement so that it parses to the same statement again; that text is what is kept of DDL.
+//! Queries and expressions are trees of the `sqlparser` crate, with the streaming clauses beside them in [`ast::Query`].
+//!
+//! The crate knows no catalog and does no I/O. Text comes from anyone: every function here ends in bounded time, stack and memory
+//! whatever it is given (see [`Limits`]), and fails with an [`SqlError`] that tells where.
+
+pub mod ast;
+mod cursor;
+mod dialect;
+mod duration;
+mod error;
+mod limits;
+mod name;
+mod parser;
+mod scan;
+mod standard;
+mod token;
+
+pub use ast::Statement;
+pub use duration::parse_duration;
+pub use error::{Span, SqlError, char_position};
+pub use limits::Limits;
+pub use name::{quote_literal, quote_name};
+pub use parser::{ParsedStatement, parse_script, parse_script_within, parse_statement, parse_type};
+pub use scan::statement_is_complete;
+pub use sqlparser;

@@ -1,0 +1,260 @@
+//! How the standard parser reads the standard parts: as PostgreSQL, with ksqlDB's struct access and constructors.
+//!
+//! Differences from PostgreSQL:
+//! - `` `x` `` is a quoted name like `"x"`;
+//! - `a->b` reaches into a struct and binds as tightly as a dot, so `a->b + 1` is `(a->b) + 1` and `a->b::int` casts the field;
+//! - `STRUCT(f := e, ..)` and `MAP(k := v, ..)` build a struct and a map;
+//! - an empty select list is refused.
+//!
+//! The dialect also meters the parser. The standard parser tries alternatives and goes back, which nested input can turn into
+//! exponential time; every expression and every alias is paid for from [`Fuel`], and once it is used up the parse fails.
+
+use std::any::TypeId;
+use std::cell::Cell;
+
+use sqlparser::ast as std_ast;
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Word};
+
+/// Tighter than a cast (140), looser than a dot (200): see PostgreSQL's operator table.
+const STRUCT_ACCESS_PRECEDENCE: u8 = 150;
+
+/// Steps of work allowed for each token. An ordinary query takes one to three.
+const FUEL_PER_TOKEN: u64 = 50;
+
+/// Steps allowed however short the text, so that small nested queries never run out.
+const FUEL_FLOOR: u64 = 20_000;
+
+/// A parse's budget of work.
+#[derive(Debug)]
+struct Fuel(Cell<u64>);
+
+impl Fuel {
+    /// Takes one step; false once nothing is left.
+    fn burn(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+/// The dialect of one parse.
+#[derive(Debug)]
+pub(crate) struct HighwaterDialect {
+    postgres: PostgreSqlDialect,
+    fuel: Fuel,
+}
+
+impl HighwaterDialect {
+    /// A dialect with the budget for a text of so many tokens.
+    pub fn for_tokens(count: usize) -> Self {
+        let fuel = (count as u64)
+            .saturating_mul(FUEL_PER_TOKEN)
+            .saturating_add(FUEL_FLOOR);
+        Self {
+            postgres: PostgreSqlDialect {},
+            fuel: Fuel(Cell::new(fuel)),
+        }
+    }
+
+    /// Whether the budget was used up, in which case the parse failed for that reason and no other.
+    pub fn is_exhausted(&self) -> bool {
+        self.fuel.0.get() == 0
+    }
+}
+
+impl Dialect for HighwaterDialect {
+    /// Passes as PostgreSQL where the standard parser asks for a dialect by type.
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<PostgreSqlDialect>()
+    }
+
+    fn identifier_quote_style(&self, _identifier: &str) -> Option<char> {
+        Some('"')
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        matches!(ch, '"' | '`')
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        self.postgres.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        self.postgres.is_identifier_part(ch)
+    }
+
+    fn is_custom_operator_part(&self, ch: char) -> bool {
+        ch != '`' && self.postgres.is_custom_operator_part(ch)
+    }
+
+    fn is_reserved_for_identifier(&self, kw: Keyword) -> bool {
+        self.postgres.is_reserved_for_identifier(kw)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<std_ast::Expr, ParserError>> {
+        if !self.fuel.burn() {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        }
+        match parser.peek_tokens_ref::<4>().map(|token| &token.token) {
+            [
+                Token::Word(name),
+                Token::LParen,
+                Token::Word(_),
+                Token::Assignment,
+            ] if is_bare(name, "struct") => Some(parse_struct_constructor(parser)),
+            [Token::Word(name), Token::LParen, ..] if is_bare(name, "map") => {
+                parse_map_constructor(parser).transpose()
+            }
+            _ => None,
+        }
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        match parser.peek_token_ref().token {
+            Token::Arrow => Some(Ok(STRUCT_ACCESS_PRECEDENCE)),
+            // Separates a name from its value in a constructor; never an infix.
+            Token::Assignment => Some(Ok(self.prec_unknown())),
+            _ => self.postgres.get_next_precedence(parser),
+        }
+    }
+
+    fn prec_value(&self, prec: Precedence) -> u8 {
+        self.postgres.prec_value(prec)
+    }
+
+    /// Also the meter for nested `FROM ((SELECT * FROM ((SELECT * ..`, which holds no expression to charge for. A bare word cannot
+    /// report a failure, so an exhausted parse runs out of tokens instead.
+    fn is_select_item_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
+        if !self.fuel.burn() {
+            while parser.next_token().token != Token::EOF {}
+            return false;
+        }
+        explicit || self.is_column_alias(kw, parser)
+    }
+
+    fn supports_unicode_string_literal(&self) -> bool {
+        true
+    }
+
+    fn supports_filter_during_aggregation(&self) -> bool {
+        true
+    }
+
+    fn supports_group_by_expr(&self) -> bool {
+        true
+    }
+
+    fn allow_extract_custom(&self) -> bool {
+        true
+    }
+
+    fn allow_extract_single_quotes(&self) -> bool {
+        true
+    }
+
+    fn supports_factorial_operator(&self) -> bool {
+        true
+    }
+
+    fn supports_bitwise_shift_operators(&self) -> bool {
+        true
+    }
+
+    fn supports_named_fn_args_with_colon_operator(&self) -> bool {
+        true
+    }
+
+    fn supports_named_fn_args_with_expr_name(&self) -> bool {
+        true
+    }
+
+    fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
+        true
+    }
+
+    fn supports_nested_comments(&self) -> bool {
+        true
+    }
+
+    fn supports_string_escape_constant(&self) -> bool {
+        true
+    }
+
+    fn supports_numeric_literal_underscores(&self) -> bool {
+        true
+    }
+
+    fn supports_array_typedef_with_brackets(&self) -> bool {
+        true
+    }
+
+    fn supports_notnull_operator(&self) -> bool {
+        true
+    }
+
+    fn supports_interval_options(&self) -> bool {
+        true
+    }
+
+    fn supports_select_wildcard_with_alias(&self) -> bool {
+        true
+    }
+
+    fn supports_comma_separated_trim(&self) -> bool {
+        true
+    }
+
+    fn supports_struct_literal(&self) -> bool {
+        true
+    }
+
+    fn support_map_literal_syntax(&self) -> bool {
+        true
+    }
+}
+
+/// Whether `word` is `name` without quotes.
+fn is_bare(word: &Word, name: &str) -> bool {
+    word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name)
+}
+
+/// `STRUCT(f := e, ..)`, as the standard tree's `STRUCT(e AS f, ..)`.
+fn parse_struct_constructor(parser: &mut Parser) -> Result<std_ast::Expr, ParserError> {
+    parser.next_token();
+    parser.expect_token(&Token::LParen)?;
+    let values = parser.parse_comma_separated(|parser| {
+        let name = parser.parse_identifier()?;
+        parser.expect_token(&Token::Assignment)?;
+        Ok(std_ast::Expr::Named {
+            expr: Box::new(parser.parse_expr()?),
+            name,
+        })
+    })?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(std_ast::Expr::Struct {
+        values,
+        fields: Vec::new(),
+    })
+}
+
+/// `MAP(k := v, ..)`, as the standard tree's `MAP {k: v, ..}`; `None` when the parentheses hold a call's arguments instead.
+fn parse_map_constructor(parser: &mut Parser) -> Result<Option<std_ast::Expr>, ParserError> {
+    parser.maybe_parse(|parser| {
+        parser.next_token();
+        parser.expect_token(&Token::LParen)?;
+        let entries = parser.parse_comma_separated(|parser| {
+            let key = Box::new(parser.parse_expr()?);
+            parser.expect_token(&Token::Assignment)?;
+            Ok(std_ast::MapEntry {
+                key,
+                value: Box::new(parser.parse_expr()?),
+            })
+        })?;
+        parser.expect_token(&Token::RParen)?;
+        Ok(std_ast::Expr::Map(std_ast::Map { entries }))
+    })
+}

@@ -1,0 +1,139 @@
+//! Names: which words need quotes, and how a name is written back.
+//!
+//! A name in the tree is folded already. [`quote_name`] writes it so that parsing folds it to the same name again.
+
+/// Words that cannot be a name without quotes: they begin or join the clauses of a query.
+const RESERVED: &[&str] = &[
+    "all",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "between",
+    "by",
+    "case",
+    "cast",
+    "collate",
+    "create",
+    "cross",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "default",
+    "desc",
+    "distinct",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "false",
+    "fetch",
+    "for",
+    "from",
+    "full",
+    "grant",
+    "group",
+    "having",
+    "if",
+    "in",
+    "inner",
+    "insert",
+    "intersect",
+    "interval",
+    "into",
+    "is",
+    "join",
+    "lateral",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "natural",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "or",
+    "order",
+    "outer",
+    "partition",
+    "primary",
+    "references",
+    "right",
+    "select",
+    "session_user",
+    "set",
+    "some",
+    "struct",
+    "table",
+    "then",
+    "to",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "values",
+    "when",
+    "where",
+    "with",
+];
+
+/// Whether `word`, in lower case, is a clause's keyword that no unquoted name may be.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    RESERVED.binary_search(&word).is_ok()
+}
+
+/// Whether `text` can be written as a name without quotes and comes back the same.
+pub(crate) fn is_plain_name(text: &str) -> bool {
+    let plain_start = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    plain_start
+        && text
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !is_reserved(text)
+}
+
+/// `text` as a name in SQL: as it is where that is safe, else in double quotes.
+pub fn quote_name(text: &str) -> String {
+    if is_plain_name(text) {
+        text.to_string()
+    } else {
+        force_quote_name(text)
+    }
+}
+
+/// `text` in double quotes.
+pub(crate) fn force_quote_name(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+/// `text` as a string literal in SQL.
+pub fn quote_literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_words_are_sorted() {
+        assert!(RESERVED.is_sorted());
+    }
+
+    #[test]
+    fn names_are_quoted_where_needed() {
+        assert_eq!(quote_name("flights"), "flights");
+        assert_eq!(quote_name("window"), "window");
+        assert_eq!(quote_name("Flights"), "\"Flights\"");
+        assert_eq!(quote_name("select"), "\"select\"");
+        assert_eq!(quote_name("a\"b"), "\"a\"\"b\"");
+        assert_eq!(quote_name("1a"), "\"1a\"");
+        assert_eq!(quote_name(""), "\"\"");
+        assert_eq!(quote_literal("it's"), "'it''s'");
+    }
+}

@@ -1,0 +1,88 @@
+//! `WITH (name = literal, ..)`.
+
+use sqlparser::tokenizer::Token;
+
+use crate::ast::{Properties, PropertyValue};
+use crate::cursor::Cursor;
+use crate::error::SqlError;
+
+/// Takes a WITH clause if one is there.
+pub(super) fn accept_properties(cursor: &mut Cursor) -> Result<Properties, SqlError> {
+    let mut properties = Properties::default();
+    if !cursor.accept("with") {
+        return Ok(properties);
+    }
+    cursor.expect_token(&Token::LParen)?;
+    if cursor.accept_token(&Token::RParen) {
+        return Ok(properties);
+    }
+    loop {
+        let start = cursor.index();
+        let name = expect_property_name(cursor)?;
+        if properties.0.iter().any(|(other, _)| *other == name) {
+            cursor.rewind(start);
+            return Err(cursor.error("this property is given twice"));
+        }
+        cursor.expect_token(&Token::Eq)?;
+        properties.0.push((name, expect_value(cursor)?));
+        if !cursor.accept_token(&Token::Comma) {
+            break;
+        }
+    }
+    cursor.expect_token(&Token::RParen)?;
+    Ok(properties)
+}
+
+/// A property's or variable's name in lower case: words joined by dots, or a string.
+pub(super) fn expect_property_name(cursor: &mut Cursor) -> Result<String, SqlError> {
+    let what = "the name of a property";
+    if let Some(text) = cursor.accept_string() {
+        return Ok(text.to_lowercase());
+    }
+    let mut name = expect_part(cursor, what)?;
+    while cursor.accept_token(&Token::Period) {
+        name.push('.');
+        name.push_str(&expect_part(cursor, what)?);
+    }
+    Ok(name.to_lowercase())
+}
+
+/// One word of a property's name. Any word will do: `TIMESTAMP`, `FORMAT` and the like are property names.
+fn expect_part(cursor: &mut Cursor, what: &str) -> Result<String, SqlError> {
+    match cursor.peek() {
+        Some(Token::Word(word)) => {
+            let part = word.value.clone();
+            cursor.next();
+            Ok(part)
+        }
+        _ => Err(cursor.expected(what)),
+    }
+}
+
+/// A literal: `'text'`, a number with or without a sign, TRUE or FALSE.
+fn expect_value(cursor: &mut Cursor) -> Result<PropertyValue, SqlError> {
+    if let Some(text) = cursor.accept_string() {
+        return Ok(PropertyValue::String(text));
+    }
+    if let Some(word) = cursor.accept_one_of(&["true", "false"]) {
+        return Ok(PropertyValue::Boolean(word == "true"));
+    }
+    match accept_number(cursor) {
+        Some(number) => Ok(PropertyValue::Number(number)),
+        None => Err(cursor.expected("a text in single quotes, a number, TRUE or FALSE")),
+    }
+}
+
+/// Takes a number, as written, with its sign.
+pub(super) fn accept_number(cursor: &mut Cursor) -> Option<String> {
+    let negative = cursor.at(&Token::Minus);
+    let signed = negative || cursor.at(&Token::Plus);
+    match cursor.peek_at(usize::from(signed)) {
+        Some(Token::Number(digits, _)) => {
+            let number = format!("{}{digits}", if negative { "-" } else { "" });
+            cursor.rewind(cursor.index() + usize::from(signed) + 1);
+            Some(number)
+        }
+        _ => None,
+    }
+}
