@@ -3,31 +3,32 @@
 //! A [`Decoder`] turns a run of records into Arrow columns, an [`Encoder`] turns columns into a run of records. Both work on whole runs, so
 //! there is one virtual call a batch, not one a record. A record that cannot be decoded is a value-level error with its index: its row
 //! is NULL in every column and the caller decides what becomes of it. Nothing here panics on outside input.
+//!
+//! [`FormatSpec`] names a format with its properties; [`decoder`], [`projected_decoder`] and [`encoder`] make the two halves for a schema.
+//! Beside the formats lives what else gives a record's bytes a meaning: the bounds in a windowed key ([`windowed_key`]).
 
+mod column;
+mod delimited;
 mod error;
+mod json;
+mod kafka;
+mod none;
+mod records;
+mod run;
+mod scalar;
+mod spec;
+pub mod windowed_key;
+
+#[cfg(test)]
+mod tests;
 
 pub use error::{FormatError, FormatResult, RecordError};
+pub use records::EncodedRecords;
+pub use spec::FormatSpec;
+
+use std::sync::Arc;
 
 use arrow::{array::ArrayRef, datatypes::SchemaRef};
-
-/// Which format, with its properties.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum FormatSpec {
-    /// No bytes at all: the key format of a source without key columns.
-    None,
-    /// Kafka's own serdes: big-endian integers and doubles, UTF-8 text; exactly one column.
-    Kafka,
-    /// CSV with minimal quotes and one delimiter.
-    Delimited {
-        /// Field separator.
-        delimiter: u8,
-    },
-    /// JSON: an object by column name, or the bare value when `wrapped` is false and there is one column.
-    Json {
-        /// `WRAP_SINGLE_VALUE`.
-        wrapped: bool,
-    },
-}
 
 /// A decoded run: one array per column of the decoder's schema, each as long as the run.
 #[derive(Debug)]
@@ -46,24 +47,53 @@ pub trait Decoder: Send {
 
 /// Columns to bytes, for one schema.
 pub trait Encoder: Send {
-    /// Appends one record per row to `out`. Rows that cannot be encoded are left as `None` and reported by index.
-    fn encode(&mut self, columns: &[ArrayRef], out: &mut EncodedRecords) -> FormatResult<Vec<RecordError>>;
-}
-
-/// Encoded records back to back.
-#[derive(Debug, Default)]
-pub struct EncodedRecords {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    present: Vec<bool>,
+    /// Appends one record per row to `out`. Rows that cannot be encoded are absent and reported by index.
+    ///
+    /// A NULL in the only column of KAFKA or bare JSON is an absent record too, without an error: that is how these formats write NULL.
+    fn encode(
+        &mut self,
+        columns: &[ArrayRef],
+        out: &mut EncodedRecords,
+    ) -> FormatResult<Vec<RecordError>>;
 }
 
 /// Makes a decoder of `spec` for the columns of `schema`.
-pub fn decoder(_spec: &FormatSpec, _schema: SchemaRef) -> FormatResult<Box<dyn Decoder>> {
-    todo!()
+pub fn decoder(spec: &FormatSpec, schema: SchemaRef) -> FormatResult<Box<dyn Decoder>> {
+    let all: Vec<usize> = (0..schema.fields().len()).collect();
+    projected_decoder(spec, schema, &all)
+}
+
+/// Makes a decoder of records of `schema` that builds only the columns at `projection` (ascending indices, in range).
+pub fn projected_decoder(
+    spec: &FormatSpec,
+    schema: SchemaRef,
+    projection: &[usize],
+) -> FormatResult<Box<dyn Decoder>> {
+    let projected = Arc::new(schema.project(projection)?);
+    Ok(match spec {
+        FormatSpec::None => Box::new(none::NoneFormat::new(&schema)?),
+        FormatSpec::Kafka => Box::new(kafka::KafkaDecoder::new(&schema, &projected)?),
+        FormatSpec::Delimited { delimiter } => Box::new(delimited::DelimitedDecoder::new(
+            &schema, *delimiter, projection,
+        )?),
+        FormatSpec::Json { wrapped } => {
+            let bare = !wrapped && schema.fields().len() == 1;
+            Box::new(json::JsonDecoder::new(&projected, bare)?)
+        }
+    })
 }
 
 /// Makes an encoder of `spec` for the columns of `schema`.
-pub fn encoder(_spec: &FormatSpec, _schema: SchemaRef) -> FormatResult<Box<dyn Encoder>> {
-    todo!()
+pub fn encoder(spec: &FormatSpec, schema: SchemaRef) -> FormatResult<Box<dyn Encoder>> {
+    Ok(match spec {
+        FormatSpec::None => Box::new(none::NoneFormat::new(&schema)?),
+        FormatSpec::Kafka => Box::new(kafka::KafkaEncoder::new(schema)?),
+        FormatSpec::Delimited { delimiter } => {
+            Box::new(delimited::DelimitedEncoder::new(schema, *delimiter)?)
+        }
+        FormatSpec::Json { wrapped } => {
+            let bare = !wrapped && schema.fields().len() == 1;
+            Box::new(json::JsonEncoder::new(schema, bare)?)
+        }
+    })
 }
