@@ -102,6 +102,27 @@ impl ServerProcess {
         Ok(server)
     }
 
+    /// The `highwater` binary: `HIGHWATER_BIN`, or what the build put into the profile's folder, above the test executable.
+    pub fn binary() -> Result<PathBuf> {
+        if let Some(path) = env::var_os("HIGHWATER_BIN") {
+            return Ok(path.into());
+        }
+        let test = env::current_exe()?;
+        let found = test
+            .ancestors()
+            .skip(1)
+            .take(2)
+            .map(|folder| folder.join("highwater"))
+            .find(|path| path.is_file());
+        match found {
+            Some(path) => Ok(path),
+            None => bail!(
+                "no highwater binary near {}: run the tests with `./hw test`, which builds the workspace first",
+                test.parent().unwrap_or(Path::new(".")).display()
+            ),
+        }
+    }
+
     /// Where to connect.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
@@ -124,7 +145,7 @@ impl ServerProcess {
     /// Starts the process again without waiting for it to answer.
     pub fn spawn(&mut self) -> Result<()> {
         self.kill();
-        let binary = binary()?;
+        let binary = Self::binary()?;
         let log = fs::File::options()
             .create(true)
             .append(true)
@@ -250,27 +271,6 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-/// The `highwater` binary: `HIGHWATER_BIN`, or what the build put into the profile's folder, above the test executable.
-pub(crate) fn binary() -> Result<PathBuf> {
-    if let Some(path) = env::var_os("HIGHWATER_BIN") {
-        return Ok(path.into());
-    }
-    let test = env::current_exe()?;
-    let found = test
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|folder| folder.join("highwater"))
-        .find(|path| path.is_file());
-    match found {
-        Some(path) => Ok(path),
-        None => bail!(
-            "no highwater binary near {}: run the tests with `./hw test`, which builds the workspace first",
-            test.parent().unwrap_or(Path::new(".")).display()
-        ),
     }
 }
 
