@@ -12,6 +12,7 @@ mod cursor;
 mod dialect;
 mod duration;
 mod error;
+mod format;
 mod limits;
 mod name;
 mod parser;
@@ -19,9 +20,15 @@ mod scan;
 mod standard;
 mod token;
 
-pub use ast::Statement;
+pub use ast::{
+    ColumnDef, ColumnRole, Copy, CopyDirection, CopyFormat, CopyOptions, CopyTarget, CreateAs,
+    CreateSource, Drop, Emit, Explain, ExplainTarget, Insert, InsertSource, Print, Properties,
+    PropertyValue, Query, QueryTarget, SavepointAction, Show, SourceKind, SqlType, Statement,
+    Window, WindowKind,
+};
 pub use duration::parse_duration;
 pub use error::{Span, SqlError, char_position};
+pub use format::format_statement;
 pub use limits::Limits;
 pub use name::{quote_literal, quote_name};
 pub use parser::{ParsedStatement, parse_script, parse_script_within, parse_statement, parse_type};

@@ -32,3 +32,17 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// No bounds, for text that this crate wrote from a tree that was within bounds.
+    pub(crate) fn none() -> Self {
+        Self {
+            bytes: usize::MAX,
+            tokens: usize::MAX,
+            statements: usize::MAX,
+            depth: usize::MAX,
+            chain: usize::MAX,
+            relations: usize::MAX,
+        }
+    }
+}

@@ -39,7 +39,6 @@ const RESERVED: &[&str] = &[
     "if",
     "in",
     "inner",
-    "insert",
     "intersect",
     "interval",
     "into",
@@ -65,7 +64,6 @@ const RESERVED: &[&str] = &[
     "right",
     "select",
     "session_user",
-    "set",
     "some",
     "struct",
     "table",
@@ -89,12 +87,15 @@ pub(crate) fn is_reserved(word: &str) -> bool {
 
 /// Whether `text` can be written as a name without quotes and comes back the same.
 pub(crate) fn is_plain_name(text: &str) -> bool {
-    let plain_start = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    plain_start
+    is_plain_word(text) && !is_reserved(text)
+}
+
+/// Whether `text` is a word that folds to itself, reserved or not.
+pub(crate) fn is_plain_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && text
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !is_reserved(text)
 }
 
 /// `text` as a name in SQL: as it is where that is safe, else in double quotes.

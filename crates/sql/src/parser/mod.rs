@@ -9,7 +9,7 @@ mod query;
 mod session;
 mod show;
 mod source;
-mod streaming;
+pub(crate) mod streaming;
 mod transaction;
 mod types;
 mod unsupported;

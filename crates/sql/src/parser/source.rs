@@ -48,10 +48,11 @@ pub(super) fn describe(cursor: &mut Cursor) -> Result<Statement, SqlError> {
         let what = format!("DESCRIBE {}", kind.to_uppercase());
         return Err(cursor.unsupported(what));
     }
-    if matches!(cursor.word(), Some("stream" | "table"))
-        && matches!(cursor.peek_at(1), Some(Token::Word(_)))
-    {
-        let _ = accept_kind(cursor);
+    // `DESCRIBE stream EXTENDED` is about a source called "stream".
+    let is_kind = matches!(cursor.peek_at(1), Some(Token::Word(_)))
+        && (cursor.word_at(1) != Some("extended") || cursor.peek_at(2).is_some());
+    if is_kind {
+        accept_kind(cursor);
     }
     let name = cursor.expect_source_name()?;
     let extended = cursor.accept("extended");

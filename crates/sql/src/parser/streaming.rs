@@ -171,7 +171,7 @@ fn clause_at(tokens: &[TokenWithSpan], at: usize) -> Option<Clause> {
 }
 
 /// Whether the token at `at` stands where a table, a name or an operand must come, so that it cannot begin a clause.
-fn operand_is_due(tokens: &[TokenWithSpan], at: usize) -> bool {
+pub(crate) fn operand_is_due(tokens: &[TokenWithSpan], at: usize) -> bool {
     let Some(previous) = at.checked_sub(1).map(|before| &tokens[before].token) else {
         return true;
     };
@@ -265,7 +265,7 @@ fn end_of_list(tokens: &[TokenWithSpan], start: usize) -> usize {
 }
 
 /// Whether the token at `at` is one of these words, without quotes.
-fn is_any(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
+pub(crate) fn is_any(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
     match tokens.get(at).map(|token| &token.token) {
         Some(Token::Word(Word {
             value,
