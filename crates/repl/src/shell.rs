@@ -41,8 +41,15 @@ pub(crate) enum Outcome {
 
 /// Where results go.
 enum Output {
-    Stdout(io::Stdout),
+    /// Buffered by us, since standard output alone writes every line on its own.
+    Stdout(BufWriter<io::Stdout>),
     File(BufWriter<File>),
+}
+
+impl Output {
+    fn stdout() -> Self {
+        Self::Stdout(BufWriter::new(io::stdout()))
+    }
 }
 
 impl Write for Output {
@@ -87,7 +94,7 @@ impl Shell {
         Self {
             endpoint,
             connection,
-            output: Output::Stdout(io::stdout()),
+            output: Output::stdout(),
             format,
             expanded: false,
             timing: false,
@@ -338,7 +345,7 @@ impl Shell {
     fn redirect(&mut self, path: Option<PathBuf>, place: &str) -> anyhow::Result<Outcome> {
         self.output.flush()?;
         self.output = match path {
-            None => Output::Stdout(io::stdout()),
+            None => Output::stdout(),
             Some(path) => match File::create(&path) {
                 Ok(file) => Output::File(BufWriter::new(file)),
                 Err(error) => {

@@ -36,6 +36,8 @@ const DATA_CHUNK: usize = 64 * 1_024;
 /// A source of lines.
 pub(crate) struct Source {
     origin: Origin,
+    /// The mark that ends the running COPY's data has been read.
+    data_ended: bool,
 }
 
 enum Origin {
@@ -52,32 +54,33 @@ enum Origin {
 type Pipe = mpsc::Receiver<io::Result<String>>;
 
 impl Source {
+    fn new(origin: Origin) -> Self {
+        Self {
+            origin,
+            data_ended: false,
+        }
+    }
+
     /// A script that is in memory.
     pub fn text(script: &str) -> Self {
-        Self {
-            origin: Origin::Text(lines_of(script)),
-        }
+        Self::new(Origin::Text(lines_of(script)))
     }
 
     /// One text of the command line.
     pub fn argument(statement: &str) -> Self {
-        Self {
-            origin: Origin::Argument(lines_of(statement), None),
-        }
+        Self::new(Origin::Argument(lines_of(statement), None))
     }
 
     /// Standard input, line by line as it arrives.
     pub fn stdin() -> Self {
-        Self {
-            origin: Origin::Pipe(stdin_lines()),
-        }
+        Self::new(Origin::Pipe(stdin_lines()))
     }
 
     /// The line editor, completing `names`.
     pub fn terminal(names: watch::Receiver<Names>) -> anyhow::Result<Self> {
-        Ok(Self {
-            origin: Origin::Terminal(Box::new(Terminal::open(names)?)),
-        })
+        Ok(Self::new(Origin::Terminal(Box::new(Terminal::open(
+            names,
+        )?))))
     }
 
     /// The next line; on a terminal, as many lines as a statement takes. `None` at the end.
@@ -89,15 +92,22 @@ impl Source {
         }
     }
 
-    /// Some lines of COPY data, each with its line feed; `None` at their end.
+    /// Forgets where earlier COPY data ended; what follows is the data of the next COPY.
+    pub fn begin_data(&mut self) {
+        self.data_ended = false;
+    }
+
+    /// Some lines of COPY data, each with its line feed; `None` once they have ended.
     pub async fn next_data(&mut self) -> anyhow::Result<Option<Vec<u8>>> {
         let mut chunk = Vec::new();
-        while chunk.len() < DATA_CHUNK {
-            let Some(line) = self.next_data_line().await? else {
-                break;
-            };
-            chunk.extend_from_slice(line.as_bytes());
-            chunk.push(b'\n');
+        while chunk.len() < DATA_CHUNK && !self.data_ended {
+            match self.next_data_line().await? {
+                Some(line) => {
+                    chunk.extend_from_slice(line.as_bytes());
+                    chunk.push(b'\n');
+                }
+                None => self.data_ended = true,
+            }
         }
         Ok((!chunk.is_empty()).then_some(chunk))
     }
@@ -290,6 +300,7 @@ mod tests {
             source.next_data().await.expect("text"),
             Some(b"1\n2\n".to_vec())
         );
+        assert_eq!(source.next_data().await.expect("text"), None);
         assert_eq!(
             source.next_line().await.expect("text"),
             Some("SELECT 1;".to_owned())

@@ -250,6 +250,9 @@ pub(crate) async fn copy_in(
     statement: &str,
     mut data: CopyData<'_>,
 ) -> Result<End, Failure> {
+    if let CopyData::Lines(source) = &mut data {
+        source.begin_data();
+    }
     let (client, notices) = connection.split();
     let send = async {
         let mut sink = pin!(client.copy_in::<_, Cursor<Vec<u8>>>(statement).await?);

@@ -1,4 +1,4 @@
-//! One frame of the demonstration: 24 lines of 80 columns, as a pure function of the answers.
+//! One frame of the demonstration: 23 lines of 80 columns, as a pure function of the answers.
 
 use std::time::Duration;
 
@@ -12,7 +12,15 @@ const FULL_DELAY: f64 = 60.0;
 /// Columns of that bar.
 const DELAY_BAR: usize = 18;
 /// Columns of the left one of two lists.
-const LEFT: usize = 36;
+const LEFT: usize = 33;
+/// Columns of a route's name.
+const ROUTE: usize = 11;
+/// Columns of an airline's name.
+const AIRLINE: usize = 26;
+/// Hours that are listed.
+const HOURS: usize = 7;
+/// Routes and airlines that are listed.
+const TOTALS: usize = 8;
 
 /// How far the play has come.
 #[derive(Debug, Clone, Default)]
@@ -39,39 +47,38 @@ pub(super) fn frame(
         " Departure delays per carrier and hour (delays_by_hour, a tumbling window)".to_owned(),
     );
     lines.push("   hour, UTC         carrier  flights   mean, min   longest".to_owned());
-    lines.extend(padded(results.delays.iter().map(delay_line).collect(), 7));
+    lines.extend(padded(
+        results.delays.iter().map(delay_line).collect(),
+        HOURS,
+    ));
     lines.push(String::new());
     lines.push(side_by_side(
-        " Routes so far (routes)",
-        "Airlines so far (carriers ⋈ airlines)",
+        " Routes: mean arrival delay",
+        "Airlines: mean departure delay (a join)",
     ));
     lines.push(side_by_side(
-        "   route        flights   arr. delay",
-        "  name               flights  dep. delay",
+        &list_line("route", "flights", "delay", ROUTE),
+        &list_line("name", "flights", "delay", AIRLINE),
     ));
-    let routes = padded(
-        results
-            .routes
-            .iter()
-            .map(|total| total_line(total, 11))
-            .collect(),
-        8,
-    );
-    let airlines = padded(
-        results
-            .airlines
-            .iter()
-            .map(|total| total_line(total, 18))
-            .collect(),
-        8,
+    let list = |totals: &[Total], name_width| {
+        padded(
+            totals
+                .iter()
+                .map(|total| total_line(total, name_width))
+                .collect(),
+            TOTALS,
+        )
+    };
+    let (routes, airlines) = (
+        list(&results.routes, ROUTE),
+        list(&results.airlines, AIRLINE),
     );
     lines.extend(
         routes
             .iter()
             .zip(&airlines)
-            .map(|(route, airline)| side_by_side(&format!(" {route}"), airline)),
+            .map(|(route, airline)| side_by_side(route, airline)),
     );
-    lines.push(" q or Ctrl-C ends".to_owned());
     lines.truncate(rows);
     lines
         .iter()
@@ -125,20 +132,29 @@ fn delay_line(delay: &HourDelay) -> String {
 }
 
 fn total_line(total: &Total, name_width: usize) -> String {
+    let flights = grouped(total.flights.unsigned_abs());
+    list_line(&total.name, &flights, &minutes(total.mean), name_width)
+}
+
+fn list_line(name: &str, flights: &str, delay: &str, name_width: usize) -> String {
     format!(
-        "  {} {}   {}",
-        pad_right(&truncate(&total.name, name_width), name_width),
-        pad_left(&grouped(total.flights.unsigned_abs()), 8),
-        pad_left(&minutes(total.mean), 9),
+        "   {} {}   {}",
+        pad_right(&truncate(name, name_width), name_width),
+        pad_left(flights, 7),
+        pad_left(delay, 7),
     )
 }
 
 fn minutes(mean: Option<f64>) -> String {
-    mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1}"))
+    // Adding zero turns the zero that a small negative number is rounded to into a positive one.
+    mean.map_or_else(
+        || "-".to_owned(),
+        |mean| format!("{:.1}", (mean * 10.0).round() / 10.0 + 0.0),
+    )
 }
 
 fn side_by_side(left: &str, right: &str) -> String {
-    format!("{} {right}", pad_right(left, LEFT))
+    format!("{}{right}", pad_right(left, LEFT))
 }
 
 /// As many lines as the list has room for, so that nothing below it moves.
@@ -199,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn a_full_frame_is_24_lines_of_80_columns() {
+    fn a_full_frame_leaves_one_of_24_lines_of_80_columns() {
         let lines = frame(&progress(), &full_results(), 200, 100);
-        assert_eq!(lines.len(), 24);
+        assert_eq!(lines.len(), 23);
         for line in &lines {
             assert!(line.width() <= 80, "{} columns: {line}", line.width());
         }
@@ -211,7 +227,7 @@ mod tests {
     fn an_empty_frame_has_the_same_height() {
         assert_eq!(
             frame(&Progress::default(), &Results::default(), 80, 24).len(),
-            24
+            23
         );
     }
 
@@ -231,14 +247,22 @@ mod tests {
         );
         assert!(lines[1].ends_with("50 %"));
         assert!(
-            lines[5].contains("2013-01-31 23:00  UA           123      1301.2      1301"),
+            lines[5].contains("2013-01-31 23:00  UA           123      1301.3      1301"),
             "{}",
             lines[5]
         );
         assert!(
-            lines[15].contains("LGA → ATL     10,000       -12.5"),
+            lines[15].contains("LGA → ATL    10,000     -12.5"),
             "{}",
             lines[15]
+        );
+    }
+
+    #[test]
+    fn a_mean_of_nearly_zero_has_no_sign() {
+        assert_eq!(
+            [Some(-0.04), Some(-0.06), None].map(minutes),
+            ["0.0", "-0.1", "-"]
         );
     }
 

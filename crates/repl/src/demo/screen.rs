@@ -25,6 +25,10 @@ use tokio::{signal::ctrl_c, sync::mpsc, task::AbortHandle};
 
 /// Columns and rows when the terminal does not say, and of plain text.
 pub(super) const DEFAULT_SIZE: (usize, usize) = (80, 24);
+/// The last line on a terminal.
+const KEYS: &str = " q or Ctrl-C ends";
+/// Rows that it takes from the frame.
+const KEY_LINES: usize = 1;
 /// How often the key thread looks whether it should end.
 const KEY_POLL: Duration = Duration::from_millis(100);
 
@@ -58,13 +62,15 @@ impl Screen {
         self.terminal.is_some()
     }
 
-    /// Columns and rows.
+    /// Columns and rows for a frame.
     pub fn size(&self) -> (usize, usize) {
         if !self.is_terminal() {
             return DEFAULT_SIZE;
         }
         match terminal::size() {
-            Ok((columns, rows)) if columns > 0 && rows > 0 => (columns.into(), rows.into()),
+            Ok((columns, rows)) if columns > 0 && rows > 0 => {
+                (columns.into(), usize::from(rows) - KEY_LINES)
+            }
             _ => DEFAULT_SIZE,
         }
     }
@@ -85,7 +91,13 @@ impl Screen {
                 Clear(ClearType::UntilNewLine)
             )?;
         }
-        queue!(out, Clear(ClearType::FromCursorDown), EndSynchronizedUpdate)?;
+        queue!(
+            out,
+            MoveTo(0, u16::try_from(lines.len()).unwrap_or(u16::MAX)),
+            Clear(ClearType::FromCursorDown),
+            Print(KEYS),
+            EndSynchronizedUpdate
+        )?;
         out.flush()
     }
 

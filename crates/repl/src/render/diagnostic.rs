@@ -34,6 +34,8 @@ pub(crate) struct Diagnostic {
     pub detail: Option<String>,
     /// What to do.
     pub hint: Option<String>,
+    /// Where in the server's work it happened, as the line of a COPY.
+    pub context: Option<String>,
     /// The statement's line that is meant.
     pub excerpt: Option<Excerpt>,
 }
@@ -61,6 +63,7 @@ impl Diagnostic {
             message: error.message().to_owned(),
             detail: error.detail().map(str::to_owned),
             hint: error.hint().map(str::to_owned),
+            context: error.where_().map(str::to_owned),
             excerpt,
         }
     }
@@ -76,7 +79,11 @@ impl fmt::Display for Diagnostic {
         if let Some(excerpt) = &self.excerpt {
             write!(f, "\n{excerpt}")?;
         }
-        for (label, text) in [("DETAIL", &self.detail), ("HINT", &self.hint)] {
+        for (label, text) in [
+            ("DETAIL", &self.detail),
+            ("HINT", &self.hint),
+            ("CONTEXT", &self.context),
+        ] {
             if let Some(text) = text {
                 write!(f, "\n{label}: {text}")?;
             }
@@ -188,11 +195,12 @@ mod tests {
             message: "no such column".to_owned(),
             detail: Some("it is not there".to_owned()),
             hint: Some("look again".to_owned()),
+            context: Some("COPY t, line 1".to_owned()),
             excerpt: Excerpt::new("SELECT x", 8),
         };
         assert_eq!(
             diagnostic.to_string(),
-            "ERROR: no such column (42703)\nLINE 1: SELECT x\n               ^\nDETAIL: it is not there\nHINT: look again"
+            "ERROR: no such column (42703)\nLINE 1: SELECT x\n               ^\nDETAIL: it is not there\nHINT: look again\nCONTEXT: COPY t, line 1"
         );
     }
 

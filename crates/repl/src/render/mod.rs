@@ -133,57 +133,59 @@ impl ResultPrinter {
         self.shown + self.run.len() as u64
     }
 
-    /// Writes what waits; before the first run also what stands above it.
+    /// Writes what waits while more may come.
     pub fn flush(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => {
-                let writer = none.insert(choose_writer(
-                    self.style,
-                    &self.columns,
-                    &self.kinds,
-                    &self.run,
-                ));
-                writer.begin(out)?;
-                writer
-            }
-        };
-        writer.rows(&self.run, out)?;
-        self.shown += self.run.len() as u64;
-        self.run.clear();
-        out.flush()
+        self.write_run(true, out)
     }
 
     /// Ends the result with its row count, where the format has one.
     pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.flush(out)?;
+        self.write_run(false, out)?;
         if self.style.format == OutputFormat::Table {
             writeln!(out, "({})", row_count(self.shown))?;
         }
         out.flush()
     }
-}
 
-fn choose_writer(
-    style: Style,
-    columns: &[String],
-    kinds: &[ColumnKind],
-    first: &[Row],
-) -> Box<dyn RowWriter> {
-    match style.format {
-        OutputFormat::Csv => Box::new(csv_lines::CsvLines::new(columns.to_vec())),
-        OutputFormat::Json => {
-            Box::new(json_lines::JsonLines::new(columns.to_vec(), kinds.to_vec()))
-        }
-        OutputFormat::Table => {
-            let table = table::Table::new(columns.to_vec(), first, style.terminal_width);
-            match table {
-                Some(table) if !style.expanded => Box::new(table),
-                _ => Box::new(expanded::Expanded::new(
-                    columns.to_vec(),
-                    style.terminal_width,
-                )),
+    /// Writes what waits; before the first run also what stands above it.
+    fn write_run(&mut self, goes_on: bool, out: &mut dyn Write) -> io::Result<()> {
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => {
+                let mut writer = self.choose_writer(goes_on);
+                writer.begin(out)?;
+                writer
             }
+        };
+        writer.rows(&self.run, out)?;
+        self.writer = Some(writer);
+        self.shown += self.run.len() as u64;
+        self.run.clear();
+        out.flush()
+    }
+
+    fn choose_writer(&self, goes_on: bool) -> Box<dyn RowWriter> {
+        let columns = self.columns.clone();
+        let Style {
+            format,
+            expanded,
+            terminal_width,
+        } = self.style;
+        match format {
+            OutputFormat::Csv => Box::new(csv_lines::CsvLines::new(columns)),
+            OutputFormat::Json => Box::new(json_lines::JsonLines::new(columns, self.kinds.clone())),
+            OutputFormat::Table if expanded => {
+                Box::new(expanded::Expanded::new(columns, terminal_width))
+            }
+            OutputFormat::Table => match table::Table::new(&columns, &self.run, terminal_width) {
+                Some(mut table) => {
+                    if goes_on {
+                        table.leave_room();
+                    }
+                    Box::new(table)
+                }
+                None => Box::new(expanded::Expanded::new(columns, terminal_width)),
+            },
         }
     }
 }

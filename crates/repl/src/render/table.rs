@@ -17,6 +17,8 @@ use super::{
     width::{display_width, pad_left, pad_right, truncate},
 };
 
+/// In a result that goes on, columns start this wide where the line has room: counters grow.
+const OPEN_WIDTH: usize = 9;
 /// A column is not cut below this many terminal columns.
 const MIN_WIDTH: usize = 8;
 /// After this many lines a change of the widths repeats the header.
@@ -38,14 +40,14 @@ struct Column {
 
 impl Table {
     /// A table laid out for its first run; `None` when a line cannot be made to fit.
-    pub fn new(names: Vec<String>, first: &[Row], limit: Option<usize>) -> Option<Self> {
+    pub fn new(names: &[String], first: &[Row], limit: Option<usize>) -> Option<Self> {
         let columns = names
-            .into_iter()
+            .iter()
             .enumerate()
             .map(|(index, name)| Column {
-                width: cells_width(first, index).max(display_width(&name)),
+                width: cells_width(first, index).max(display_width(name)),
                 numeric: is_numeric(first, index),
-                name,
+                name: name.clone(),
             })
             .collect();
         let mut table = Self {
@@ -53,11 +55,22 @@ impl Table {
             limit,
             lines_since_header: 0,
         };
-        // One column has nobody to give way to: the terminal may wrap it, which shows all of it.
-        if table.columns.len() > 1 && !table.shrink() {
+        if let ([single], Some(limit)) = (table.columns.as_mut_slice(), limit) {
+            // One column has nobody to give way to: its values are wrapped by the terminal, which shows all of them.
+            single.width = single.width.min(limit.saturating_sub(2));
+        }
+        if !table.shrink() {
             return None;
         }
         Some(table)
+    }
+
+    /// Prepares for rows that will be wider than those of the first run.
+    pub fn leave_room(&mut self) {
+        for index in 0..self.columns.len() {
+            let missing = OPEN_WIDTH.saturating_sub(self.columns[index].width);
+            self.columns[index].width += missing.min(self.room());
+        }
     }
 
     fn line_width(&self) -> usize {
@@ -86,24 +99,28 @@ impl Table {
         true
     }
 
-    /// Widens columns for a later run; true when a width changed. A number always gets its width, a text gets what the line has left.
+    /// Widens columns for a later run; true when a width changed. Among several columns a number always gets its width; a text
+    /// gets what the line has left.
     fn widen(&mut self, rows: &[Row]) -> bool {
-        let single = self.columns.len() == 1;
+        let several = self.columns.len() > 1;
         let mut changed = false;
         for index in 0..self.columns.len() {
-            let wanted = cells_width(rows, index);
-            let missing = wanted.saturating_sub(self.columns[index].width);
-            let free = match self.limit {
-                Some(limit) if !single && !self.columns[index].numeric => {
-                    limit.saturating_sub(self.line_width())
-                }
-                _ => missing,
+            let missing = cells_width(rows, index).saturating_sub(self.columns[index].width);
+            let more = if several && self.columns[index].numeric {
+                missing
+            } else {
+                missing.min(self.room())
             };
-            let more = missing.min(free);
             self.columns[index].width += more;
             changed |= more > 0;
         }
         changed
+    }
+
+    /// Columns of the terminal that a line leaves free.
+    fn room(&self) -> usize {
+        self.limit
+            .map_or(usize::MAX, |limit| limit.saturating_sub(self.line_width()))
     }
 
     fn header(&mut self, out: &mut dyn Write) -> io::Result<()> {
