@@ -5,11 +5,13 @@
 //! is NULL in every column and the caller decides what becomes of it. Nothing here panics on outside input.
 //!
 //! [`FormatSpec`] names a format with its properties; [`decoder`], [`projected_decoder`] and [`encoder`] make the two halves for a schema.
-//! Beside the formats lives what else gives a record's bytes a meaning: the bounds in a windowed key ([`windowed_key`]).
+//! Beside the formats lives what else gives a record's bytes a meaning: the bounds in a windowed key ([`windowed_key`]), Java's date
+//! patterns ([`java_time`]) and the event time of a row ([`TimestampExtractor`]).
 
 mod column;
 mod delimited;
 mod error;
+pub mod java_time;
 mod json;
 mod kafka;
 mod none;
@@ -17,6 +19,7 @@ mod records;
 mod run;
 mod scalar;
 mod spec;
+mod timestamp;
 pub mod windowed_key;
 
 #[cfg(test)]
@@ -25,6 +28,7 @@ mod tests;
 pub use error::{FormatError, FormatResult, RecordError};
 pub use records::EncodedRecords;
 pub use spec::FormatSpec;
+pub use timestamp::TimestampExtractor;
 
 use std::sync::Arc;
 
