@@ -15,6 +15,7 @@ pub mod java_time;
 mod json;
 mod kafka;
 mod none;
+pub mod rates;
 mod records;
 mod run;
 mod scalar;

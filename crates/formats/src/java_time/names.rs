@@ -61,16 +61,10 @@ pub(super) fn name_of(field: Field, style: TextStyle, value: i64) -> &'static st
 /// The value whose name `text` begins with, and the length of that name.
 pub(super) fn value_of(field: Field, style: TextStyle, text: &str) -> Option<(i64, usize)> {
     let (names, first) = names(field, style);
-    let mut value = first;
-    for name in names {
+    (first..).zip(names).find_map(|(value, name)| {
         let name = cut(name, field, style);
-        if text
-            .get(..name.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(name))
-        {
-            return Some((value, name.len()));
-        }
-        value += 1;
-    }
-    None
+        let head = text.get(..name.len())?;
+        head.eq_ignore_ascii_case(name)
+            .then_some((value, name.len()))
+    })
 }
