@@ -183,7 +183,7 @@ async fn statement_timeout_ends_a_push_query() {
     let (_server, endpoint, _writer) = server_with_stream().await;
     let reader = endpoint.connect().await.unwrap();
     reader
-        .batch_execute("SET statement_timeout = '200ms'")
+        .batch_execute("SET statement_timeout = 200")
         .await
         .unwrap();
     let error = timeout(PATIENCE, reader.simple_query(QUERY))
