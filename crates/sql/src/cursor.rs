@@ -254,16 +254,12 @@ impl<'a> Cursor<'a> {
         Ok(names)
     }
 
-    /// Takes a string literal if one is there: `'..'`, `E'..'`, `U&'..'` or `$$..$$`.
+    /// Takes a string literal if one is there.
     pub fn accept_string(&mut self) -> Option<String> {
-        let text = match self.peek()? {
-            Token::SingleQuotedString(text)
-            | Token::EscapedStringLiteral(text)
-            | Token::UnicodeStringLiteral(text)
-            | Token::NationalStringLiteral(text) => text.clone(),
-            Token::DollarQuotedString(text) => text.value.clone(),
-            _ => return None,
+        let Some(Token::SingleQuotedString(text)) = self.peek() else {
+            return None;
         };
+        let text = text.clone();
         self.index += 1;
         Some(text)
     }

@@ -4,7 +4,8 @@
 //! - `` `x` `` is a quoted name like `"x"`;
 //! - `a->b` reaches into a struct and binds as tightly as a dot, so `a->b + 1` is `(a->b) + 1` and `a->b::int` casts the field;
 //! - `STRUCT(f := e, ..)` and `MAP(k := v, ..)` build a struct and a map;
-//! - an empty select list is refused.
+//! - a sign in front of a sign keeps brackets between them, since `- - a` cannot be written without;
+//! - an empty select list and the factorial operator are refused.
 //!
 //! The dialect also meters the parser. The standard parser tries alternatives and goes back, which nested input can turn into
 //! exponential time; every expression and every alias is paid for from [`Fuel`], and once it is used up the parse fails.
@@ -65,6 +66,19 @@ impl HighwaterDialect {
     }
 }
 
+impl HighwaterDialect {
+    /// A sign whose operand begins with a sign: the operand is put in brackets. `--a` would be a comment when written back, and `~-a`
+    /// an operator of its own.
+    fn parse_signs(&self, parser: &mut Parser) -> Result<std_ast::Expr, ParserError> {
+        let Some((op, precedence)) = sign(&parser.next_token().token) else {
+            return Err(ParserError::ParserError("expected an operator".to_string()));
+        };
+        let operand = parser.parse_subexpr(self.prec_value(precedence))?;
+        let expr = Box::new(std_ast::Expr::Nested(Box::new(operand)));
+        Ok(std_ast::Expr::UnaryOp { op, expr })
+    }
+}
+
 impl Dialect for HighwaterDialect {
     /// Passes as PostgreSQL where the standard parser asks for a dialect by type.
     fn dialect(&self) -> TypeId {
@@ -100,6 +114,9 @@ impl Dialect for HighwaterDialect {
             return Some(Err(ParserError::RecursionLimitExceeded));
         }
         match parser.peek_tokens_ref::<4>().map(|token| &token.token) {
+            [first, second, ..] if is_sign(first) && is_sign(second) => {
+                Some(self.parse_signs(parser))
+            }
             [
                 Token::Word(name),
                 Token::LParen,
@@ -156,19 +173,11 @@ impl Dialect for HighwaterDialect {
         true
     }
 
-    fn supports_factorial_operator(&self) -> bool {
-        true
-    }
-
     fn supports_bitwise_shift_operators(&self) -> bool {
         true
     }
 
     fn supports_named_fn_args_with_colon_operator(&self) -> bool {
-        true
-    }
-
-    fn supports_named_fn_args_with_expr_name(&self) -> bool {
         true
     }
 
@@ -214,6 +223,24 @@ impl Dialect for HighwaterDialect {
 
     fn support_map_literal_syntax(&self) -> bool {
         true
+    }
+}
+
+/// Whether this token in front of an operand is an operator made of symbols.
+fn is_sign(token: &Token) -> bool {
+    sign(token).is_some()
+}
+
+/// The prefix operator that a token stands for, and how tightly it binds.
+fn sign(token: &Token) -> Option<(std_ast::UnaryOperator, Precedence)> {
+    match token {
+        Token::Minus => Some((std_ast::UnaryOperator::Minus, Precedence::MulDivModOp)),
+        Token::Plus => Some((std_ast::UnaryOperator::Plus, Precedence::MulDivModOp)),
+        Token::Tilde => Some((std_ast::UnaryOperator::BitwiseNot, Precedence::PlusMinus)),
+        Token::AtSign => Some((std_ast::UnaryOperator::PGAbs, Precedence::PlusMinus)),
+        Token::PGSquareRoot => Some((std_ast::UnaryOperator::PGSquareRoot, Precedence::PlusMinus)),
+        Token::PGCubeRoot => Some((std_ast::UnaryOperator::PGCubeRoot, Precedence::PlusMinus)),
+        _ => None,
     }
 }
 

@@ -7,7 +7,11 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use sqlparser::ast::Expr;
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Expr, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::ast::{
@@ -240,6 +244,7 @@ impl Display for Insert {
         )?;
         match &self.source {
             InsertSource::Values(rows) => {
+                let rows = exact(rows);
                 let rows = rows
                     .iter()
                     .map(|row: &Vec<Expr>| format!("({})", comma_separated(row)));
@@ -403,6 +408,45 @@ impl Display for Emit {
     }
 }
 
+/// A standard tree that prints exactly. The standard tree takes two quotes side by side in a literal's text for one that is escaped
+/// already and prints `it''s` for what should be `its''`, so a literal with quotes is replaced by its finished text.
+fn exact<T: Visit + VisitMut + Clone>(tree: &T) -> Cow<'_, T> {
+    if tree.visit(&mut FindQuotes).is_continue() {
+        return Cow::Borrowed(tree);
+    }
+    let mut exact = tree.clone();
+    let ControlFlow::Continue(()) = VisitMut::visit(&mut exact, &mut FinishQuotes);
+    Cow::Owned(exact)
+}
+
+/// Stops at the first literal with a quote in its text.
+struct FindQuotes;
+
+impl Visitor for FindQuotes {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+        match &value.value {
+            Value::SingleQuotedString(text) if text.contains('\'') => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Replaces literals by their finished text, which a placeholder prints as it is.
+struct FinishQuotes;
+
+impl VisitorMut for FinishQuotes {
+    type Break = Infallible;
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
+        if let Value::SingleQuotedString(text) = &value.value {
+            value.value = Value::Placeholder(quote_literal(text));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// Clauses before which `EMIT` goes.
 const BEHIND_EMIT: &[&str] = &["limit", "offset", "fetch", "for"];
 /// Clauses before which `PARTITION BY` goes.
@@ -416,7 +460,7 @@ const BEHIND_WINDOW: &[&str] = &[
 
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        let body = self.body.to_string();
+        let body = exact(&self.body).to_string();
         let mut clauses: Vec<(&[&str], String)> = Vec::new();
         if let Some(window) = self.window {
             clauses.push((BEHIND_WINDOW, window.to_string()));
@@ -424,7 +468,10 @@ impl Display for Query {
         if !self.partition_by.is_empty() {
             clauses.push((
                 BEHIND_PARTITION_BY,
-                format!("PARTITION BY {}", comma_separated(&self.partition_by)),
+                format!(
+                    "PARTITION BY {}",
+                    comma_separated(exact(&self.partition_by).iter())
+                ),
             ));
         }
         if let Some(emit) = self.emit {

@@ -16,6 +16,8 @@ pub struct Limits {
     pub depth: usize,
     /// Operators and set operators in a row at one level, since `a + b + c` is a tree as deep as it is long.
     pub chain: usize,
+    /// Queries inside queries.
+    pub subqueries: usize,
     /// Tables, joins and named subqueries of a statement: each is a level of the plan that is made from it.
     pub relations: usize,
 }
@@ -25,9 +27,10 @@ impl Default for Limits {
         Self {
             bytes: 1024 * 1024,
             tokens: 150_000,
-            statements: 10_000,
+            statements: 5_000,
             depth: 128,
             chain: 500,
+            subqueries: 32,
             relations: 256,
         }
     }
@@ -42,6 +45,7 @@ impl Limits {
             statements: usize::MAX,
             depth: usize::MAX,
             chain: usize::MAX,
+            subqueries: usize::MAX,
             relations: usize::MAX,
         }
     }

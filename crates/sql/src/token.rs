@@ -1,9 +1,10 @@
 //! A script to statements' tokens.
 //!
 //! The [`Scanner`] finds blanks and statement ends; what stands between blanks goes to the standard tokenizer. The tokens that come out
-//! differ from the standard ones in three ways:
+//! differ from the standard ones in four ways:
 //! - a location's column is the byte offset in the *script* plus one, and its line is always 1 (see [`span_of`]);
 //! - an unquoted word is in lower case (ASCII letters, as PostgreSQL folds them), and a name in `` ` `` is one in `"`;
+//! - `E'..'`, `U&'..'`, `N'..'` and `$$..$$` are plain string literals with the text they stand for;
 //! - there are no blanks and no comments.
 
 use sqlparser::tokenizer::{Location, Span as StdSpan, Token, TokenWithSpan, Tokenizer};
@@ -154,6 +155,7 @@ impl<'a> Splitter<'a> {
                 SqlError::syntax(self.script, Span::new(at.min(run.end), run.end), message)
             })?;
         split_closing_brackets(tokens, before);
+        refuse_ambiguous_names(&tokens[before..])?;
         self.tokens_left = self
             .tokens_left
             .checked_sub(tokens.len() - before)
@@ -193,7 +195,7 @@ pub(crate) fn check_text(script: &str, limits: &Limits) -> Result<(), SqlError> 
     }
 }
 
-/// Lower case for a word without quotes, and one kind of quote for those with.
+/// Lower case for a word without quotes, one kind of quote for those with, and one kind of string literal.
 fn fold(token: Token) -> Token {
     match token {
         Token::Word(mut word) => {
@@ -203,8 +205,27 @@ fn fold(token: Token) -> Token {
             }
             Token::Word(word)
         }
+        Token::EscapedStringLiteral(text)
+        | Token::UnicodeStringLiteral(text)
+        | Token::NationalStringLiteral(text) => Token::SingleQuotedString(text),
+        Token::DollarQuotedString(text) => Token::SingleQuotedString(text.value),
         other => other,
     }
+}
+
+/// The standard tree cannot tell a quotation mark in a name from an escaped one when they stand side by side, so a statement that has
+/// such a name could not be written back.
+fn refuse_ambiguous_names(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
+    for token in tokens {
+        if let Token::Word(word) = &token.token
+            && word.quote_style.is_some()
+            && (word.value.contains("\"\"") || word.value.contains("\\\""))
+        {
+            let what = "a name with a quotation mark behind a quotation mark or backslash";
+            return Err(SqlError::unsupported(what, span_of(token.span)));
+        }
+    }
+    Ok(())
 }
 
 /// Cuts `>>>` and longer, which close nested types (`ARRAY<ARRAY<ARRAY<INT>>>`), into the `>>` and `>` that parsers of types know.

@@ -49,10 +49,7 @@ fn expect_end_point(
     if cursor.accept(stream) {
         return Ok(direction);
     }
-    let is_file = matches!(
-        cursor.peek(),
-        Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_))
-    );
+    let is_file = matches!(cursor.peek(), Some(Token::SingleQuotedString(_)));
     if is_file || cursor.at_words(&["program"]) {
         let hint = format!(
             "use {} and let the client read or write the file, in psql with \\copy",

@@ -1,5 +1,7 @@
 //! `CREATE STREAM|TABLE`, over a topic or as a query.
 
+use std::collections::HashSet;
+
 use sqlparser::tokenizer::Token;
 
 use super::properties::accept_properties;
@@ -74,6 +76,7 @@ pub(super) fn accept_kind(cursor: &mut Cursor) -> Option<SourceKind> {
 /// `(name type [KEY | PRIMARY KEY], .. [, PRIMARY KEY (name, ..)])`.
 fn expect_columns(cursor: &mut Cursor) -> Result<Vec<ColumnDef>, SqlError> {
     let mut columns: Vec<ColumnDef> = Vec::new();
+    let mut names = HashSet::new();
     cursor.expect_token(&Token::LParen)?;
     loop {
         if cursor.at_words(&["primary", "key"]) && cursor.peek_at(2) == Some(&Token::LParen) {
@@ -81,7 +84,7 @@ fn expect_columns(cursor: &mut Cursor) -> Result<Vec<ColumnDef>, SqlError> {
         } else {
             let start = cursor.index();
             let column = expect_column(cursor)?;
-            if columns.iter().any(|other| other.name == column.name) {
+            if !names.insert(column.name.clone()) {
                 cursor.rewind(start);
                 return Err(cursor.error("this column is declared twice"));
             }
@@ -135,16 +138,21 @@ fn mark_primary_key(cursor: &mut Cursor, columns: &mut [ColumnDef]) -> Result<()
         return Err(cursor.error("the primary key is declared twice"));
     }
     cursor.accept_words(&["primary", "key"]);
-    for name in cursor.expect_name_list("the name of a column")? {
-        match columns.iter_mut().find(|column| column.name == name) {
-            Some(column) => column.role = ColumnRole::PrimaryKey,
-            None => {
-                cursor.rewind(start);
-                return Err(cursor.error(format!(
-                    "the primary key names \"{name}\", which is not a column declared before it"
-                )));
-            }
-        }
+    let names: HashSet<String> = cursor
+        .expect_name_list("the name of a column")?
+        .into_iter()
+        .collect();
+    let mut found = 0;
+    for column in columns
+        .iter_mut()
+        .filter(|column| names.contains(&column.name))
+    {
+        column.role = ColumnRole::PrimaryKey;
+        found += 1;
+    }
+    if found < names.len() {
+        cursor.rewind(start);
+        return Err(cursor.error("the primary key names a column that is not declared before it"));
     }
     Ok(())
 }

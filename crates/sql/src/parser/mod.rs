@@ -35,6 +35,23 @@ pub struct ParsedStatement {
     pub span: Span,
 }
 
+impl ParsedStatement {
+    /// The statement as canonical text that is known to parse to the same statement again: what may be stored in its place.
+    ///
+    /// Fails for a statement whose standard part the standard tree does not write back exactly. That is an error of ours or the standard
+    /// parser's, and better found before the text is stored than when it is read.
+    pub fn canonical_text(&self) -> Result<String, SqlError> {
+        let text = self.statement.to_string();
+        match parse_statement(&text) {
+            Ok(again) if again.statement == self.statement => Ok(text),
+            _ => Err(SqlError::unsupported(
+                "this spelling, which cannot be written back,",
+                self.span,
+            )),
+        }
+    }
+}
+
 /// Parses all statements of a script, within the default [`Limits`].
 ///
 /// Empty statements between others are left out, as PostgreSQL does; a script with nothing but blanks is one

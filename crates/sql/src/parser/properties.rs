@@ -1,5 +1,7 @@
 //! `WITH (name = literal, ..)`.
 
+use std::collections::HashSet;
+
 use sqlparser::tokenizer::Token;
 
 use crate::ast::{Properties, PropertyValue};
@@ -12,6 +14,7 @@ pub(super) fn accept_properties(cursor: &mut Cursor) -> Result<Properties, SqlEr
     if !cursor.accept("with") {
         return Ok(properties);
     }
+    let mut names = HashSet::new();
     cursor.expect_token(&Token::LParen)?;
     if cursor.accept_token(&Token::RParen) {
         return Ok(properties);
@@ -19,7 +22,7 @@ pub(super) fn accept_properties(cursor: &mut Cursor) -> Result<Properties, SqlEr
     loop {
         let start = cursor.index();
         let name = expect_property_name(cursor)?;
-        if properties.0.iter().any(|(other, _)| *other == name) {
+        if !names.insert(name.clone()) {
             cursor.rewind(start);
             return Err(cursor.error("this property is given twice"));
         }

@@ -81,6 +81,7 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
     let mut at = 0;
     while at < tokens.len() {
         let span = span_of(tokens[at].span);
+        refuse_clause_as_table(source, tokens, at)?;
         match &tokens[at].token {
             Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
             Token::RParen | Token::RBracket | Token::RBrace => depth = depth.saturating_sub(1),
@@ -190,11 +191,39 @@ pub(crate) fn operand_is_due(tokens: &[TokenWithSpan], at: usize) -> bool {
         ),
         Token::RParen | Token::RBracket | Token::RBrace => false,
         Token::Number(..) | Token::Placeholder(_) | Token::Mul => false,
-        Token::SingleQuotedString(_)
-        | Token::EscapedStringLiteral(_)
-        | Token::DollarQuotedString(_) => false,
+        Token::SingleQuotedString(_) => false,
         _ => true,
     }
+}
+
+/// The standard parser takes any word for a table's name, so `FROM WHERE ..` would ask for a table called "where".
+fn refuse_clause_as_table(
+    source: Source,
+    tokens: &[TokenWithSpan],
+    at: usize,
+) -> Result<(), SqlError> {
+    let clauses = &[
+        "where",
+        "group",
+        "having",
+        "order",
+        "limit",
+        "on",
+        "join",
+        "from",
+        "union",
+        "intersect",
+        "except",
+        "using",
+    ];
+    if is_any(tokens, at, &["from", "join"]) && is_any(tokens, at + 1, clauses) {
+        return Err(SqlError::syntax(
+            source.script,
+            span_of(tokens[at + 1].span),
+            "expected a table",
+        ));
+    }
+    Ok(())
 }
 
 /// `JOIN t WITHIN 1 HOUR ON ..` is ksqlDB's; `WITHIN GROUP (..)` is standard.

@@ -2,6 +2,8 @@
 //!
 //! `>>` closes two nested types. Types that are accepted lose what the engine does not keep: `VARCHAR(20)` is a STRING of any length.
 
+use std::collections::HashSet;
+
 use sqlparser::tokenizer::Token;
 
 use crate::ast::SqlType;
@@ -240,10 +242,11 @@ impl TypeParser<'_, '_> {
     fn expect_struct(&mut self) -> Result<SqlType, SqlError> {
         self.cursor.expect_token(&Token::Lt)?;
         let mut fields: Vec<(String, SqlType)> = Vec::new();
+        let mut names = HashSet::new();
         loop {
             let span = self.cursor.span();
             let name = self.cursor.expect_name("the name of a field")?;
-            if fields.iter().any(|(other, _)| *other == name) {
+            if !names.insert(name.clone()) {
                 return Err(SqlError::syntax(
                     self.cursor.script(),
                     span,

@@ -180,6 +180,10 @@ fn split_location(message: &str) -> (&str, Option<usize>) {
 
 /// `Expected: an expression, found: FROM` to `expected an expression`, since our errors name the token themselves.
 fn reword(message: &str) -> String {
+    if message.starts_with("No infix parser for token") {
+        // The rest is the token as the standard parser's programmers see it.
+        return "unexpected operator".to_string();
+    }
     match message.strip_prefix("Expected: ") {
         Some(rest) => format!(
             "expected {}",

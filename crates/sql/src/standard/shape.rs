@@ -1,23 +1,30 @@
 //! How deep and how long a tree the tokens can make, from the tokens alone.
 //!
 //! Three things make a tree deep: brackets (and CASE, and types in `<>`), prefixes in a row (`NOT NOT x`, `- - x`), and infixes in a row
-//! (`a + b + c`, `a UNION b UNION c`), which are parsed in a loop but give a tree that leans to one side. Each is counted from above:
-//! the result may be more than the tree's depth, never less.
+//! (`a + b + c`, `a UNION b UNION c`), which are parsed in a loop but give a tree that leans to one side, with what stands first at its
+//! bottom. Two depths follow, both counted from above (the result may be more than the truth, never less):
+//! - how far a parser *recurses*: brackets, prefixes and CASE that are open at a token;
+//! - how far the *tree* reaches below a bracket: the longest run of infixes in it, plus the deepest bracket in that run.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::Source;
-use crate::error::{Span, SqlError};
+use crate::error::SqlError;
+use crate::limits::Limits;
 use crate::token::span_of;
 
-/// What is counted inside one pair of brackets.
+/// What is counted inside one pair of brackets. A *run* is what stands between two separators: commas, or keywords of clauses.
 #[derive(Debug, Default, Clone, Copy)]
 struct Level {
-    /// Operators since the last separator.
-    chain: usize,
+    /// Operators of the current run.
+    infixes: usize,
+    /// Tree below the deepest closed bracket of the current run.
+    bracket: usize,
+    /// Tree below the deepest finished run.
+    finished: usize,
     /// UNION, INTERSECT and EXCEPT.
     set_operators: usize,
-    /// Prefixes and dots since the last separator.
+    /// Prefixes and dots of the current operand.
     prefixes: usize,
     /// CASE without its END.
     cases: usize,
@@ -31,66 +38,126 @@ struct Level {
     in_with: bool,
 }
 
-/// Fails if the tokens pass a limit, else tells how deeply a parser may recurse over them.
+impl Level {
+    /// How far a parser recurses within this level.
+    fn recursion(&self) -> usize {
+        self.prefixes + self.cases + self.angles
+    }
+
+    /// How far the tree of this level reaches, so far.
+    fn tree(&self) -> usize {
+        self.finished.max(self.infixes + self.bracket) + self.set_operators
+    }
+
+    /// An operator between two operands: one more in the run, and what stood in front of its left operand is closed.
+    fn infix(&mut self) {
+        self.infixes += 1;
+        self.prefixes = 0;
+    }
+
+    /// The end of a run.
+    fn separate(&mut self) {
+        self.finished = self.finished.max(self.infixes + self.bracket);
+        self.infixes = 0;
+        self.bracket = 0;
+        self.prefixes = 0;
+    }
+}
+
+/// The levels that are open at a token.
+struct Shape {
+    levels: Vec<Level>,
+    /// Recursion of all levels but the innermost: kept up to date, so that the whole check is linear.
+    outer_recursion: usize,
+    /// How many of these levels, the innermost left out, are queries.
+    outer_queries: usize,
+    /// Tables, joins and named subqueries so far, on all levels.
+    relations: usize,
+}
+
+/// Fails if the tokens pass a limit, else tells how far a parser may recurse over them.
 pub(super) fn check(source: Source, tokens: &[TokenWithSpan]) -> Result<usize, SqlError> {
-    let limits = source.limits;
-    let mut levels = vec![Level::default()];
-    // Sum over all open levels, kept up to date so that the check is linear.
-    let mut outer = 0;
+    let mut shape = Shape {
+        levels: vec![Level::default()],
+        outer_recursion: 0,
+        outer_queries: 0,
+        relations: 0,
+    };
     let mut deepest = 0;
-    let mut relations = 0;
     let mut previous = None;
     for token in tokens {
-        match token.token {
-            Token::LParen | Token::LBracket | Token::LBrace => {
-                outer += 1 + levels.last().map_or(0, own_depth);
-                levels.push(Level::default());
-            }
-            Token::RParen | Token::RBracket | Token::RBrace if levels.len() > 1 => {
-                levels.pop();
-                outer -= 1 + levels.last().map_or(0, own_depth);
-            }
-            _ => {}
+        shape.count(&token.token, previous);
+        if let Some(what) = shape.excess(source.limits) {
+            return Err(SqlError::TooComplex {
+                what,
+                span: span_of(token.span),
+            });
         }
-        let Some(level) = levels.last_mut() else {
-            continue;
-        };
-        relations += usize::from(count(level, &token.token, previous));
-        let depth = outer + own_depth(level);
-        deepest = deepest.max(depth);
-        let span = span_of(token.span);
-        if depth > limits.depth {
-            return Err(too_complex(
-                format!("nested deeper than {}", limits.depth),
-                span,
-            ));
-        }
-        if level.chain > limits.chain || level.set_operators > limits.chain {
-            return Err(too_complex(
-                format!("more than {} operators in a row", limits.chain),
-                span,
-            ));
-        }
-        if relations > limits.relations {
-            return Err(too_complex(
-                format!("more than {} tables and subqueries", limits.relations),
-                span,
-            ));
-        }
+        deepest = deepest.max(shape.recursion());
         previous = Some(&token.token);
     }
     Ok(deepest)
 }
 
-fn own_depth(level: &Level) -> usize {
-    level.prefixes + level.cases + level.angles
+impl Shape {
+    fn count(&mut self, token: &Token, previous: Option<&Token>) {
+        match token {
+            Token::LParen | Token::LBracket | Token::LBrace => self.open(),
+            Token::RParen | Token::RBracket | Token::RBrace => self.close(),
+            _ => {
+                if let Some(level) = self.levels.last_mut() {
+                    self.relations += usize::from(count(level, token, previous));
+                }
+            }
+        }
+    }
+
+    fn open(&mut self) {
+        if let Some(level) = self.levels.last() {
+            self.outer_recursion += 1 + level.recursion();
+            self.outer_queries += usize::from(level.in_select);
+        }
+        self.levels.push(Level::default());
+    }
+
+    /// A bracket that closes nothing is left for the parser to find.
+    fn close(&mut self) {
+        if self.levels.len() < 2 {
+            return;
+        }
+        let closed = self.levels.pop().map_or(0, |level| level.tree());
+        if let Some(level) = self.levels.last_mut() {
+            self.outer_recursion -= 1 + level.recursion();
+            self.outer_queries -= usize::from(level.in_select);
+            level.bracket = level.bracket.max(closed + 1);
+        }
+    }
+
+    fn recursion(&self) -> usize {
+        self.outer_recursion + self.levels.last().map_or(0, Level::recursion)
+    }
+
+    /// The limit that is passed, if one is.
+    fn excess(&self, limits: &Limits) -> Option<String> {
+        let level = self.levels.last()?;
+        if self.recursion() > limits.depth {
+            return Some(format!("nested deeper than {}", limits.depth));
+        }
+        if level.tree() > limits.chain {
+            return Some(format!("more than {} operators in a row", limits.chain));
+        }
+        if self.outer_queries + usize::from(level.in_select) > limits.subqueries {
+            return Some(format!(
+                "more than {} queries inside each other",
+                limits.subqueries
+            ));
+        }
+        (self.relations > limits.relations)
+            .then(|| format!("more than {} tables and subqueries", limits.relations))
+    }
 }
 
-fn too_complex(what: String, span: Span) -> SqlError {
-    SqlError::TooComplex { what, span }
-}
-
-/// Counts one token; true if it brings in a table, a join or a named subquery.
+/// Counts one token that is no bracket; true if it brings in a table, a join or a named subquery.
 fn count(level: &mut Level, token: &Token, previous: Option<&Token>) -> bool {
     match token {
         Token::Word(Word {
@@ -99,8 +166,7 @@ fn count(level: &mut Level, token: &Token, previous: Option<&Token>) -> bool {
             ..
         }) => return count_word(level, value, previous),
         Token::Comma => {
-            level.chain = 0;
-            level.prefixes = 0;
+            level.separate();
             return level.in_from || level.in_with;
         }
         Token::Lt if previous.is_some_and(opens_type_arguments) => level.angles += 1,
@@ -112,79 +178,44 @@ fn count(level: &mut Level, token: &Token, previous: Option<&Token>) -> bool {
             level.angles = level.angles.saturating_sub(2);
             level.infix();
         }
-        Token::Minus | Token::Plus => {
-            if previous.is_none_or(|previous| !ends_operand(previous)) {
-                level.prefixes += 1;
-            } else {
-                level.infix();
-            }
+        Token::Minus | Token::Plus if previous.is_some_and(ends_operand) => level.infix(),
+        Token::Minus | Token::Plus | Token::Period => level.prefixes += 1,
+        Token::Tilde | Token::AtSign | Token::PGSquareRoot | Token::PGCubeRoot => {
+            level.infixes += 1;
+            level.prefixes += 1;
         }
-        Token::Period => level.prefixes += 1,
-        // A chain of subscripts is flat, but one of casts or field accesses is a tree that leans.
-        Token::LParen
-        | Token::RParen
-        | Token::LBracket
-        | Token::RBracket
-        | Token::LBrace
-        | Token::RBrace => {}
-        Token::Number(..)
-        | Token::Word(_)
+        Token::Word(_)
+        | Token::Number(..)
         | Token::SingleQuotedString(_)
-        | Token::EscapedStringLiteral(_)
-        | Token::UnicodeStringLiteral(_)
-        | Token::NationalStringLiteral(_)
-        | Token::DollarQuotedString(_)
         | Token::HexStringLiteral(_)
         | Token::SingleQuotedByteStringLiteral(_)
         | Token::Placeholder(_) => {}
-        Token::Tilde
-        | Token::AtSign
-        | Token::AtAt
-        | Token::AtDashAt
-        | Token::Sharp
-        | Token::QuestionMarkDash
-        | Token::QuestionPipe
-        | Token::DoubleExclamationMark
-        | Token::PGSquareRoot
-        | Token::PGCubeRoot => {
-            level.chain += 1;
-            level.prefixes += 1;
-        }
         _ => level.infix(),
     }
     false
 }
 
-impl Level {
-    /// An operator between two operands: one more in the chain, and what stood in front of its left operand is closed.
-    fn infix(&mut self) {
-        self.chain += 1;
-        self.prefixes = 0;
-    }
-}
-
 fn count_word(level: &mut Level, word: &str, previous: Option<&Token>) -> bool {
-    level.in_select |= word == "select";
     match word {
-        "select" | "where" | "having" | "group" | "order" | "limit" | "on" | "when" | "then"
-        | "else" | "values" | "set" => {
-            level.chain = 0;
-            level.prefixes = 0;
-            level.in_from = false;
-            level.in_with = false;
+        "select" => {
+            level.separate();
+            (level.in_select, level.in_from, level.in_with) = (true, false, false);
         }
+        "where" | "having" | "group" | "order" | "limit" | "values" => {
+            level.separate();
+            level.in_from = false;
+        }
+        "on" | "when" | "then" | "else" => level.separate(),
         "from"
             if level.in_select
                 && !previous.is_some_and(|previous| is_word(previous, "distinct")) =>
         {
-            level.chain = 0;
-            level.prefixes = 0;
+            level.separate();
             level.in_from = true;
             return true;
         }
         "join" => {
-            level.chain = 0;
-            level.prefixes = 0;
+            level.separate();
             return true;
         }
         "with" if matches!(previous, None | Some(Token::LParen)) => {
@@ -200,7 +231,9 @@ fn count_word(level: &mut Level, word: &str, previous: Option<&Token>) -> bool {
         "not" | "interval" | "prior" => level.prefixes += 1,
         "and" | "or" | "xor" | "like" | "ilike" | "similar" | "between" => level.infix(),
         "is" | "in" | "collate" | "at" | "notnull" | "isnull" | "regexp" | "rlike" | "overlaps"
-        | "div" | "operator" => level.chain += 1,
+        | "div" | "operator" => {
+            level.infixes += 1;
+        }
         _ => {}
     }
     false
@@ -212,18 +245,20 @@ fn is_word(token: &Token, text: &str) -> bool {
 
 /// Whether a `<` behind this token opens the arguments of a type.
 fn opens_type_arguments(token: &Token) -> bool {
-    matches!(token, Token::Word(word) if matches!(word.value.as_str(), "array" | "map" | "struct"))
+    ["array", "map", "struct"]
+        .iter()
+        .any(|name| is_word(token, name))
 }
 
 /// Whether a sign behind this token is an infix.
 fn ends_operand(token: &Token) -> bool {
     match token {
         Token::Word(word) => {
-            word.quote_style.is_some()
-                || !matches!(
-                    word.value.as_str(),
-                    "not" | "and" | "or" | "select" | "case" | "when" | "then" | "else"
-                )
+            let starts_operand = [
+                "not", "and", "or", "select", "case", "when", "then", "else", "between", "in",
+                "like", "by", "where", "on",
+            ];
+            word.quote_style.is_some() || !starts_operand.contains(&word.value.as_str())
         }
         Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => true,
         Token::RParen | Token::RBracket | Token::RBrace => true,
