@@ -3,15 +3,15 @@
 //! This crate knows a server only by its address. It sends text, gets rows and shows them; what a statement means is the
 //! server's business. Text goes through these modules:
 //!
-//! - [`input`] cuts what was typed, piped or read from a file into statements and client commands;
-//! - [`command`] parses the commands that never leave the client (`\d`, `\timing`, `set output json`, ..);
-//! - [`client`] owns the connection: notices, cancellation, errors that say what to do;
-//! - [`statement`] runs one statement and hands its rows on as they come;
-//! - [`render`] turns rows and errors into text;
-//! - [`complete`] proposes keywords and the server's names while a statement is typed;
-//! - [`shell`] ties them together; [`source`] is where its lines come from.
+//! - `input` cuts what was typed, piped or read from a file into statements and client commands;
+//! - `command` parses the commands that never leave the client (`\d`, `\timing`, `set output json`, ..);
+//! - `client` owns the connection: notices, cancellation, errors that say what to do;
+//! - `statement` runs one statement and hands its rows on as they come;
+//! - `render` turns rows and errors into text;
+//! - `complete` proposes keywords and the server's names while a statement is typed;
+//! - `shell` ties them together; `source` is where its lines come from.
 //!
-//! [`demo`] is a client of its own on top of [`client`].
+//! `demo()` is a client of its own on top of `client`.
 
 mod client;
 mod command;
@@ -33,7 +33,7 @@ pub use demo::{DemoOptions, DemoOutcome, demo};
 pub use render::OutputFormat;
 
 use client::Connection;
-use shell::{Outcome, Shell};
+use shell::{Interrupted, Outcome, Shell};
 use source::Source;
 
 /// Exit code when no server answers, as psql has it.
@@ -78,6 +78,7 @@ pub async fn run(options: ReplOptions) -> anyhow::Result<ExitCode> {
         Ok(Outcome::Continue | Outcome::Quit) => Ok(ExitCode::SUCCESS),
         Ok(Outcome::Failed) => Ok(ExitCode::FAILURE),
         Ok(Outcome::Interrupted) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
+        Err(error) if error.is::<Interrupted>() => Ok(ExitCode::from(EXIT_INTERRUPTED)),
         Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(error),
     }
@@ -101,4 +102,25 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The caller may run both on any task of its runtime.
+    #[test]
+    fn both_clients_can_be_spawned() {
+        fn assert_send<T: Send>(_future: T) {}
+        assert_send(run(ReplOptions::default()));
+        assert_send(demo(DemoOptions::new(([127, 0, 0, 1], 1).into())));
+    }
+
+    #[test]
+    fn a_broken_pipe_is_found_below_its_context() {
+        let error =
+            anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
+        assert!(is_broken_pipe(&error));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("broken pipe")));
+    }
 }

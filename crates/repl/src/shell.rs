@@ -39,6 +39,11 @@ pub(crate) enum Outcome {
     Interrupted,
 }
 
+/// Ctrl-C while no statement ran.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;
+
 /// Where results go.
 enum Output {
     /// Buffered by us, since standard output alone writes every line on its own.
@@ -124,7 +129,7 @@ impl Shell {
         file: Option<&Path>,
     ) -> anyhow::Result<Outcome> {
         let mut scanner = Scanner::default();
-        while let Some(lines) = source.next_line().await? {
+        while let Some(lines) = self.next_line(source).await? {
             for fragment in scanner.push(&lines) {
                 let outcome = self.run_fragment(fragment, source, file).await?;
                 if self.ends_source(outcome) {
@@ -135,6 +140,15 @@ impl Shell {
         match scanner.finish() {
             Some(fragment) => self.run_fragment(fragment, source, file).await,
             None => Ok(Outcome::Continue),
+        }
+    }
+
+    /// The next line; at the prompt Ctrl-C is a key of the line editor, elsewhere it ends the wait and with it the source.
+    async fn next_line(&self, source: &mut Source) -> anyhow::Result<Option<String>> {
+        tokio::select! {
+            biased;
+            _ = ctrl_c(), if !source.is_terminal() => Err(Interrupted.into()),
+            line = source.next_line() => line,
         }
     }
 
@@ -339,7 +353,11 @@ impl Shell {
         // A boxed future, since a script may run scripts.
         let outcome = Box::pin(self.run_source(&mut source, Some(&path))).await;
         self.depth -= 1;
-        outcome
+        // A script that leaves leaves itself, not the one that runs it.
+        outcome.map(|outcome| match outcome {
+            Outcome::Quit => Outcome::Continue,
+            outcome => outcome,
+        })
     }
 
     fn redirect(&mut self, path: Option<PathBuf>, place: &str) -> anyhow::Result<Outcome> {

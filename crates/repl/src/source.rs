@@ -83,6 +83,11 @@ impl Source {
         )?))))
     }
 
+    /// Whether someone types here.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.origin, Origin::Terminal(_))
+    }
+
     /// The next line; on a terminal, as many lines as a statement takes. `None` at the end.
     pub async fn next_line(&mut self) -> anyhow::Result<Option<String>> {
         match &mut self.origin {
