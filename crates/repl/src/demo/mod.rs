@@ -253,7 +253,7 @@ impl<'a> Player<'a> {
         )
         .join("\n");
         text.push_str(&format!(
-            "\n\nThe tables stay as they are. Ask them yourself:\n\n    {}\n    SELECT * FROM routes ORDER BY flights DESC LIMIT 5;\n",
+            "\n\nWhile the server runs, ask the tables yourself:\n\n    {}\n    SELECT * FROM routes ORDER BY flights DESC LIMIT 5;\n",
             endpoint.psql_command()
         ));
         io::Write::write_all(&mut io::stdout(), text.as_bytes())?;
