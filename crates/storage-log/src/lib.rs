@@ -1,1 +1,35 @@
-//! placeholder
+//! The partitioned, segmented log that everything else stands on.
+//!
+//! The promise, in five sentences:
+//! 1. A record whose offset was covered by a [`Log::sync`] that returned (under [`FsyncPolicy::Always`]) survives a power cut, and every restart
+//!    finds it at the same offset.
+//! 2. Offsets of a partition are dense and never given out twice.
+//! 3. After a crash exactly the acknowledged records are there, plus at most whole batches that were written and not yet acknowledged.
+//! 4. A batch that carries a producer's fields is appended once, however often it is sent, across restarts too.
+//! 5. Bytes that are not what was written are never handed out: a damaged range stops its partition, with an error that names the offsets.
+//!
+//! The types meet like this: a [`BatchBuilder`] makes an [`EncodedBatch`], a [`Log`] appends it and hands out [`BatchView`]s, whose [`Records`] are
+//! borrowed from the stored bytes. [`EmbeddedLog`] is the log on this machine's [`Disk`].
+
+mod batch;
+mod disk;
+mod embedded;
+mod error;
+mod log;
+mod options;
+mod partitioner;
+mod producer;
+
+pub use batch::{
+    BatchBuilder, BatchError, BatchView, Compression, ControlKind, ControlMarker, EncodedBatch,
+    Headers, MAX_UNCOMPRESSED_BYTES, ProducerFields, RecordIter, RecordRef, Records,
+};
+pub use disk::{Disk, DiskFile, DiskLock, FileDisk, MemoryDisk};
+pub use embedded::EmbeddedLog;
+pub use error::{ErrorKind, LogError, LogResult};
+pub use log::{
+    AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionId, PartitionOffsets,
+    ProducerId, ProducerState, Record, TopicConfig, TopicInfo, TopicPartition,
+};
+pub use options::{Clock, FsyncPolicy, LogOptions, SystemClock};
+pub use partitioner::{murmur2, partition_for_key};

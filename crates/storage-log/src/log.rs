@@ -41,7 +41,10 @@ pub struct TopicPartition {
 impl TopicPartition {
     /// Names a partition.
     pub fn new(topic: impl Into<Arc<str>>, partition: u32) -> Self {
-        Self { topic: topic.into(), partition: PartitionId(partition) }
+        Self {
+            topic: topic.into(),
+            partition: PartitionId(partition),
+        }
     }
 }
 
@@ -63,7 +66,10 @@ pub struct TopicConfig {
 impl TopicConfig {
     /// A topic with default settings.
     pub fn with_partitions(partitions: u32) -> Self {
-        Self { partitions, settings: BTreeMap::new() }
+        Self {
+            partitions,
+            settings: BTreeMap::new(),
+        }
     }
 }
 
@@ -167,20 +173,31 @@ pub trait Log: Send + Sync {
     ) -> LogResult<Option<Offset>>;
 
     /// What the partition remembers of a producer.
-    fn producer(&self, partition: &TopicPartition, producer: ProducerId) -> LogResult<Option<ProducerState>>;
+    fn producer(
+        &self,
+        partition: &TopicPartition,
+        producer: ProducerId,
+    ) -> LogResult<Option<ProducerState>>;
 
     /// Returns when everything below `up_to` is on disk. Callers who wait together share one fdatasync. Under `log.fsync = interval | never`
     /// it returns at once.
     fn sync(&self, partition: &TopicPartition, up_to: Offset) -> LogResult<()>;
 
     /// Reads whole batches from `from`, at least one if there is any, then up to `max_bytes`.
-    fn read(&self, partition: &TopicPartition, from: Offset, max_bytes: usize, isolation: Isolation) -> LogResult<Fetch>;
+    fn read(
+        &self,
+        partition: &TopicPartition,
+        from: Offset,
+        max_bytes: usize,
+        isolation: Isolation,
+    ) -> LogResult<Fetch>;
 
     /// Current positions.
     fn offsets(&self, partition: &TopicPartition) -> LogResult<PartitionOffsets>;
 
     /// First offset whose batch may hold a timestamp (milliseconds since the epoch) at or after `timestamp`; log end when there is none.
-    fn offset_for_timestamp(&self, partition: &TopicPartition, timestamp: i64) -> LogResult<Offset>;
+    fn offset_for_timestamp(&self, partition: &TopicPartition, timestamp: i64)
+    -> LogResult<Offset>;
 
     /// Allows whole segments below `offset` to be dropped, and moves the log start there.
     fn drop_below(&self, partition: &TopicPartition, offset: Offset) -> LogResult<()>;

@@ -1,0 +1,672 @@
+//! A disk in memory that forgets what was not synced and fails on demand.
+//!
+//! Each file keeps, beside its current bytes, what it takes to go back to the last sync (an undo record per write). A crash builds a new disk:
+//! names go back to the last folder sync plus a prefix of the later changes, files to the last sync plus any choice of the later writes,
+//! each whole, torn at a 512-byte sector, or lost. [`MemoryDisk::new`] keeps no undo records and is for engines that live in memory.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+};
+
+use parking_lot::Mutex;
+
+use super::{Disk, DiskFile, DiskLock};
+
+/// What the hardware promises to write as a whole.
+const SECTOR: usize = 512;
+
+/// A disk in memory. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryDisk {
+    state: Arc<Mutex<State>>,
+    tracked: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    names: BTreeMap<PathBuf, Arc<Inode>>,
+    dirs: BTreeSet<PathBuf>,
+    durable_names: BTreeMap<PathBuf, Arc<Inode>>,
+    durable_dirs: BTreeSet<PathBuf>,
+    /// Changes of names since the last sync of their folder, in order.
+    changes: BTreeMap<PathBuf, Vec<NameChange>>,
+    locks: BTreeMap<PathBuf, Weak<()>>,
+    faults: Faults,
+    used: u64,
+}
+
+#[derive(Debug, Clone)]
+enum NameChange {
+    Set(PathBuf, Arc<Inode>),
+    Remove(PathBuf),
+    SetDir(PathBuf),
+    RemoveDir(PathBuf),
+}
+
+#[derive(Debug, Default)]
+struct Faults {
+    /// Changes that still go through before the power goes.
+    changes_left: Option<u64>,
+    /// Syncs that still succeed before one fails.
+    syncs_left: Option<u64>,
+    /// Syncs answer at once and do nothing.
+    lying_syncs: bool,
+    /// Bytes that fit.
+    capacity: Option<u64>,
+    changes_seen: u64,
+    syncs_seen: u64,
+}
+
+impl Faults {
+    /// Counts a change; fails when the power is off.
+    fn change(&mut self) -> io::Result<()> {
+        match &mut self.changes_left {
+            Some(0) => return Err(io::Error::other("the power is off")),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.changes_seen += 1;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.change()?;
+        self.syncs_seen += 1;
+        match &mut self.syncs_left {
+            Some(0) => Err(io::Error::other("injected sync failure")),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inode {
+    content: Mutex<Content>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Content {
+    bytes: Vec<u8>,
+    unsynced: Vec<Undo>,
+}
+
+/// How to take back one change of a file.
+#[derive(Debug, Clone)]
+enum Undo {
+    Write {
+        at: usize,
+        len: usize,
+        overwritten: Vec<u8>,
+        old_len: usize,
+    },
+    Truncate {
+        cut: Vec<u8>,
+        old_len: usize,
+        new_len: usize,
+    },
+}
+
+/// A change since the last sync that a crash may keep.
+enum Redo {
+    Write { at: usize, bytes: Vec<u8> },
+    Truncate { new_len: usize },
+}
+
+impl MemoryDisk {
+    /// A disk that never crashes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A disk for [`Self::crash`].
+    pub fn with_crashes() -> Self {
+        Self {
+            tracked: true,
+            ..Self::default()
+        }
+    }
+
+    /// Every sync but the next `n` fails.
+    pub fn fail_syncs_after(&self, n: Option<u64>) {
+        self.state.lock().faults.syncs_left = n;
+    }
+
+    /// The power goes after `n` more changes (writes, syncs, renames, ..): all later ones fail.
+    pub fn halt_after(&self, n: Option<u64>) {
+        self.state.lock().faults.changes_left = n;
+    }
+
+    /// Syncs do nothing and say they did: what no checker may accept.
+    pub fn ignore_syncs(&self) {
+        self.state.lock().faults.lying_syncs = true;
+    }
+
+    /// Writes that would exceed so many bytes in all fail with [`io::ErrorKind::StorageFull`], after a part of them was written.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.state.lock().faults.capacity = bytes;
+    }
+
+    /// Changes so far.
+    pub fn changes(&self) -> u64 {
+        self.state.lock().faults.changes_seen
+    }
+
+    /// Syncs so far.
+    pub fn syncs(&self) -> u64 {
+        self.state.lock().faults.syncs_seen
+    }
+
+    /// Bytes in all files.
+    pub fn used(&self) -> u64 {
+        self.state.lock().used
+    }
+
+    /// The disk after a power cut. `choose(n)` decides each uncertain point with a number below `n`; 0 always loses what can be lost.
+    pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Self {
+        assert!(self.tracked, "a disk without undo records cannot crash");
+        let state = self.state.lock();
+        let mut names = state.durable_names.clone();
+        let mut dirs = state.durable_dirs.clone();
+        for changes in state.changes.values() {
+            let kept = choose(changes.len() + 1);
+            for change in &changes[..kept] {
+                apply_name_change(&mut names, &mut dirs, change);
+            }
+        }
+        // A folder that did not make it takes its files with it.
+        dirs = dirs
+            .iter()
+            .filter(|dir| {
+                dir.ancestors()
+                    .skip(1)
+                    .all(|up| is_root(up) || dirs.contains(up))
+            })
+            .cloned()
+            .collect();
+        names.retain(|path, _| {
+            path.parent()
+                .is_none_or(|dir| is_root(dir) || dirs.contains(dir))
+        });
+
+        let mut files = BTreeMap::new();
+        let mut used = 0;
+        for (path, inode) in names {
+            let bytes = inode.content.lock().after_crash(choose);
+            used += bytes.len() as u64;
+            files.insert(
+                path,
+                Arc::new(Inode {
+                    content: Mutex::new(Content {
+                        bytes,
+                        unsynced: Vec::new(),
+                    }),
+                }),
+            );
+        }
+        let survivor = State {
+            names: files.clone(),
+            dirs: dirs.clone(),
+            durable_names: files,
+            durable_dirs: dirs,
+            used,
+            ..State::default()
+        };
+        Self {
+            state: Arc::new(Mutex::new(survivor)),
+            tracked: true,
+        }
+    }
+
+    /// Changes one byte of a file behind everybody's back.
+    pub fn flip(&self, path: &Path, at: usize, mask: u8) -> io::Result<()> {
+        let inode = self
+            .state
+            .lock()
+            .names
+            .get(path)
+            .cloned()
+            .ok_or(io::ErrorKind::NotFound)?;
+        let mut content = inode.content.lock();
+        let byte = content
+            .bytes
+            .get_mut(at)
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        *byte ^= mask;
+        Ok(())
+    }
+
+    /// All files with their lengths.
+    pub fn files(&self) -> Vec<(PathBuf, u64)> {
+        let state = self.state.lock();
+        state
+            .names
+            .iter()
+            .map(|(path, inode)| (path.clone(), inode.content.lock().bytes.len() as u64))
+            .collect()
+    }
+
+    /// A copy that shares nothing with this disk, without faults.
+    pub fn deep_clone(&self) -> Self {
+        let state = self.state.lock();
+        let names: BTreeMap<_, _> = state
+            .names
+            .iter()
+            .map(|(path, inode)| {
+                let bytes = inode.content.lock().bytes.clone();
+                (
+                    path.clone(),
+                    Arc::new(Inode {
+                        content: Mutex::new(Content {
+                            bytes,
+                            unsynced: Vec::new(),
+                        }),
+                    }),
+                )
+            })
+            .collect();
+        let copy = State {
+            durable_names: names.clone(),
+            names,
+            dirs: state.dirs.clone(),
+            durable_dirs: state.dirs.clone(),
+            used: state.used,
+            ..State::default()
+        };
+        Self {
+            state: Arc::new(Mutex::new(copy)),
+            tracked: self.tracked,
+        }
+    }
+
+    fn handle(&self, inode: Arc<Inode>) -> Arc<dyn DiskFile> {
+        Arc::new(MemoryFile {
+            disk: self.clone(),
+            inode,
+        })
+    }
+
+    fn change_name(&self, state: &mut State, dir: &Path, change: NameChange) {
+        let State {
+            names,
+            dirs,
+            changes,
+            ..
+        } = state;
+        apply_name_change(names, dirs, &change);
+        if self.tracked {
+            changes.entry(dir.to_path_buf()).or_default().push(change);
+        }
+    }
+}
+
+fn is_root(path: &Path) -> bool {
+    path.parent().is_none()
+}
+
+fn parent(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).to_path_buf()
+}
+
+fn apply_name_change(
+    names: &mut BTreeMap<PathBuf, Arc<Inode>>,
+    dirs: &mut BTreeSet<PathBuf>,
+    change: &NameChange,
+) {
+    match change {
+        NameChange::Set(path, inode) => {
+            // A rename is one change, so that no crash can lose the file under both names.
+            names.retain(|_, other| !Arc::ptr_eq(other, inode));
+            names.insert(path.clone(), Arc::clone(inode));
+        }
+        NameChange::Remove(path) => {
+            names.remove(path);
+        }
+        NameChange::SetDir(path) => {
+            dirs.insert(path.clone());
+        }
+        NameChange::RemoveDir(path) => {
+            dirs.remove(path);
+        }
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = self.state.lock();
+        state.faults.change()?;
+        let dir = parent(path);
+        if !is_root(&dir) && !state.dirs.contains(&dir) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = Arc::new(Inode::default());
+        self.change_name(
+            &mut state,
+            &dir,
+            NameChange::Set(path.to_path_buf(), Arc::clone(&inode)),
+        );
+        Ok(self.handle(inode))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let inode = self
+            .state
+            .lock()
+            .names
+            .get(path)
+            .cloned()
+            .ok_or(io::ErrorKind::NotFound)?;
+        Ok(self.handle(inode))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.faults.change()?;
+        debug_assert_eq!(from.parent(), to.parent(), "renames stay in their folder");
+        let inode = state
+            .names
+            .get(from)
+            .cloned()
+            .ok_or(io::ErrorKind::NotFound)?;
+        let replaced = state
+            .names
+            .get(to)
+            .map_or(0, |old| old.content.lock().bytes.len() as u64);
+        state.used = state.used.saturating_sub(replaced);
+        self.change_name(
+            &mut state,
+            &parent(to),
+            NameChange::Set(to.to_path_buf(), inode),
+        );
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.faults.change()?;
+        let inode = state
+            .names
+            .get(path)
+            .cloned()
+            .ok_or(io::ErrorKind::NotFound)?;
+        state.used = state
+            .used
+            .saturating_sub(inode.content.lock().bytes.len() as u64);
+        self.change_name(
+            &mut state,
+            &parent(path),
+            NameChange::Remove(path.to_path_buf()),
+        );
+        Ok(())
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.faults.change()?;
+        let missing: Vec<_> = path
+            .ancestors()
+            .filter(|dir| !is_root(dir) && !state.dirs.contains(*dir))
+            .collect();
+        for dir in missing.into_iter().rev() {
+            self.change_name(
+                &mut state,
+                &parent(dir),
+                NameChange::SetDir(dir.to_path_buf()),
+            );
+        }
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.faults.change()?;
+        if state.names.keys().any(|name| name.parent() == Some(path)) {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        self.change_name(
+            &mut state,
+            &parent(path),
+            NameChange::RemoveDir(path.to_path_buf()),
+        );
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let state = self.state.lock();
+        if !is_root(dir) && !state.dirs.contains(dir) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let children = state
+            .names
+            .keys()
+            .chain(&state.dirs)
+            .filter(|path| path.parent() == Some(dir));
+        Ok(children
+            .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
+            .collect())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.faults.sync()?;
+        if state.faults.lying_syncs {
+            return Ok(());
+        }
+        let State {
+            durable_names,
+            durable_dirs,
+            changes,
+            ..
+        } = &mut *state;
+        for change in changes.remove(dir).unwrap_or_default() {
+            apply_name_change(durable_names, durable_dirs, &change);
+        }
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path, _owner: &str) -> io::Result<Box<dyn DiskLock>> {
+        let mut state = self.state.lock();
+        if state
+            .locks
+            .get(path)
+            .is_some_and(|held| held.strong_count() > 0)
+        {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let held = Arc::new(());
+        state
+            .locks
+            .insert(path.to_path_buf(), Arc::downgrade(&held));
+        Ok(Box::new(MemoryLock { _held: held }))
+    }
+}
+
+#[derive(Debug)]
+struct MemoryLock {
+    _held: Arc<()>,
+}
+
+impl DiskLock for MemoryLock {}
+
+#[derive(Debug)]
+struct MemoryFile {
+    disk: MemoryDisk,
+    inode: Arc<Inode>,
+}
+
+impl DiskFile for MemoryFile {
+    fn read_at(&self, buf: &mut [u8], position: u64) -> io::Result<usize> {
+        let content = self.inode.content.lock();
+        let rest = usize::try_from(position)
+            .ok()
+            .and_then(|at| content.bytes.get(at..))
+            .unwrap_or_default();
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        let at = usize::try_from(position).map_err(io::Error::other)?;
+        let mut state = self.disk.state.lock();
+        state.faults.change()?;
+        let mut content = self.inode.content.lock();
+        let growth = (at + bytes.len()).saturating_sub(content.bytes.len()) as u64;
+        let free = state
+            .faults
+            .capacity
+            .map_or(u64::MAX, |capacity| capacity.saturating_sub(state.used));
+        if growth > free {
+            // As real disks do, some of it was written before the disk was full.
+            let fits = bytes.len()
+                - usize::try_from(growth - free)
+                    .unwrap_or(bytes.len())
+                    .min(bytes.len());
+            content.write(at, &bytes[..fits], self.disk.tracked);
+            state.used += free;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.used += growth;
+        content.write(at, bytes, self.disk.tracked);
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let new_len = usize::try_from(len).map_err(io::Error::other)?;
+        let mut state = self.disk.state.lock();
+        state.faults.change()?;
+        let mut content = self.inode.content.lock();
+        let old_len = content.bytes.len();
+        if self.disk.tracked {
+            let cut = content.bytes.get(new_len..).unwrap_or_default().to_vec();
+            content.unsynced.push(Undo::Truncate {
+                cut,
+                old_len,
+                new_len,
+            });
+        }
+        content.bytes.resize(new_len, 0);
+        state.used = (state.used + new_len as u64).saturating_sub(old_len as u64);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.disk.state.lock();
+        state.faults.sync()?;
+        if !state.faults.lying_syncs {
+            self.inode.content.lock().unsynced.clear();
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.inode.content.lock().bytes.len() as u64)
+    }
+}
+
+impl Content {
+    fn write(&mut self, at: usize, bytes: &[u8], tracked: bool) {
+        let old_len = self.bytes.len();
+        let end = at + bytes.len();
+        if tracked {
+            let overwritten = self
+                .bytes
+                .get(at..end.min(old_len))
+                .unwrap_or_default()
+                .to_vec();
+            self.unsynced.push(Undo::Write {
+                at,
+                len: bytes.len(),
+                overwritten,
+                old_len,
+            });
+        }
+        if at == old_len {
+            self.bytes.extend_from_slice(bytes);
+            return;
+        }
+        if end > old_len {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[at..end].copy_from_slice(bytes);
+    }
+
+    /// The synced bytes plus what `choose` keeps of the rest.
+    fn after_crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        let mut redo = Vec::new();
+        for undo in self.unsynced.iter().rev() {
+            redo.push(undo.apply(&mut bytes));
+        }
+        for change in redo.into_iter().rev() {
+            match change {
+                Redo::Write { at, bytes: new } => {
+                    let kept = match choose(3) {
+                        0 => 0,
+                        1 => new.len(),
+                        _ => torn_len(at, new.len(), choose),
+                    };
+                    if kept > 0 {
+                        if bytes.len() < at + kept {
+                            bytes.resize(at + kept, 0);
+                        }
+                        bytes[at..at + kept].copy_from_slice(&new[..kept]);
+                    }
+                }
+                Redo::Truncate { new_len } => {
+                    if choose(2) == 1 {
+                        bytes.resize(new_len, 0);
+                    }
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// How much of a torn write stays: up to the end of some sector.
+fn torn_len(at: usize, len: usize, choose: &mut dyn FnMut(usize) -> usize) -> usize {
+    let sectors = (at + len).div_ceil(SECTOR) - at / SECTOR;
+    let end = (at / SECTOR + choose(sectors)) * SECTOR;
+    end.saturating_sub(at).min(len)
+}
+
+impl Undo {
+    /// Takes the change back and tells how to make it again.
+    fn apply(&self, bytes: &mut Vec<u8>) -> Redo {
+        match self {
+            Self::Write {
+                at,
+                len,
+                overwritten,
+                old_len,
+            } => {
+                let new = bytes[*at..at + len].to_vec();
+                bytes[*at..at + overwritten.len()].copy_from_slice(overwritten);
+                bytes.truncate(*old_len);
+                Redo::Write {
+                    at: *at,
+                    bytes: new,
+                }
+            }
+            Self::Truncate {
+                cut,
+                old_len,
+                new_len,
+            } => {
+                bytes.truncate((*new_len).min(*old_len));
+                bytes.extend_from_slice(cut);
+                Redo::Truncate { new_len: *new_len }
+            }
+        }
+    }
+}

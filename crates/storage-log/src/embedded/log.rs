@@ -1,0 +1,311 @@
+//! The embedded log as a whole: a folder, its topics, and the [`Log`] trait over them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt, io,
+    path::Path,
+    sync::Arc,
+};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::{
+    batch::EncodedBatch,
+    disk::{Disk, DiskLock, FileDisk, MemoryDisk},
+    embedded::{
+        Environment,
+        handles::FileCache,
+        interval::{IntervalSync, SyncAll},
+        layout,
+        partition::Partition,
+        small_file,
+        topics::{self, StoredTopics, Topic},
+    },
+    error::{LogError, LogResult},
+    log::{
+        AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets, ProducerId,
+        ProducerState, TopicConfig, TopicInfo, TopicPartition,
+    },
+    options::{FsyncPolicy, LogOptions},
+};
+
+/// The log in a folder of this machine. Dropping it syncs what is not on disk yet.
+#[derive(Debug)]
+pub struct EmbeddedLog {
+    // Field order is drop order: first the thread stops, then the topics close.
+    _interval: Option<IntervalSync>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    environment: Arc<Environment>,
+    topics: RwLock<HashMap<Arc<str>, Arc<Topic>>>,
+    damaged: Mutex<BTreeMap<String, Arc<LogError>>>,
+    /// Held while topics are created and deleted.
+    changing: Mutex<()>,
+    listeners: RwLock<Arc<[Arc<dyn AppendListener>]>>,
+    _lock: Box<dyn DiskLock>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedLog")
+            .field("root", &self.environment.root)
+            .finish_non_exhaustive()
+    }
+}
+
+impl EmbeddedLog {
+    /// Opens the log in `dir`, which is created if need be. Damaged partitions are stopped, one by one; the others work.
+    pub fn open(dir: &Path, options: LogOptions) -> LogResult<Self> {
+        Self::open_on(Arc::new(FileDisk), dir, options)
+    }
+
+    /// A log that lives and dies with the process.
+    pub fn in_memory(options: LogOptions) -> LogResult<Self> {
+        Self::open_on(Arc::new(MemoryDisk::new()), Path::new("/log"), options)
+    }
+
+    /// Opens the log in a folder of some disk.
+    pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: LogOptions) -> LogResult<Self> {
+        options.validate()?;
+        let fsync = options.fsync;
+        let lock = prepare_folder(&*disk, dir)?;
+        let files = FileCache::new(Arc::clone(&disk), options.max_open_files);
+        let environment = Arc::new(Environment {
+            disk,
+            root: dir.to_path_buf(),
+            options,
+            files,
+        });
+        let StoredTopics { topics, damaged } = topics::open_all(&environment)?;
+        let by_name = topics
+            .into_iter()
+            .map(|topic| (Arc::clone(&topic.info.name), Arc::new(topic)))
+            .collect();
+        let inner = Arc::new(Inner {
+            environment,
+            topics: RwLock::new(by_name),
+            damaged: Mutex::new(
+                damaged
+                    .into_iter()
+                    .map(|(name, error)| (name, Arc::new(error)))
+                    .collect(),
+            ),
+            changing: Mutex::new(()),
+            listeners: RwLock::new(Arc::new([])),
+            _lock: lock,
+        });
+        let interval = match fsync {
+            FsyncPolicy::Interval(every) => {
+                Some(IntervalSync::start(Arc::downgrade(&inner), every)?)
+            }
+            FsyncPolicy::Always | FsyncPolicy::Never => None,
+        };
+        Ok(Self {
+            _interval: interval,
+            inner,
+        })
+    }
+
+    fn with_partition<T>(
+        &self,
+        id: &TopicPartition,
+        call: impl FnOnce(&Partition) -> LogResult<T>,
+    ) -> LogResult<T> {
+        let topic = self.inner.topics.read().get(&id.topic).cloned();
+        match topic {
+            Some(topic) => call(topic.partition(id)?),
+            None => Err(self.unknown(&id.topic)),
+        }
+    }
+
+    fn unknown(&self, topic: &str) -> LogError {
+        match self.inner.damaged.lock().get(topic) {
+            Some(cause) => LogError::Stopped {
+                partition: TopicPartition::new(topic, 0),
+                cause: Arc::clone(cause),
+            },
+            None => LogError::UnknownTopic {
+                topic: topic.into(),
+            },
+        }
+    }
+
+    fn notify(&self, partition: &TopicPartition) {
+        let listeners = Arc::clone(&self.inner.listeners.read());
+        for listener in listeners.iter() {
+            listener.appended(partition);
+        }
+    }
+}
+
+/// Creates and locks the folder.
+fn prepare_folder(disk: &dyn Disk, dir: &Path) -> LogResult<Box<dyn DiskLock>> {
+    let failed = || LogError::io(|| format!("create \"{}\"", dir.display()));
+    disk.create_dir(dir).map_err(failed())?;
+    let path = dir.join(layout::LOCK);
+    let lock = disk
+        .lock(&path, &format!("pid {}\n", std::process::id()))
+        .map_err(|error| {
+            if error.kind() != io::ErrorKind::WouldBlock {
+                return failed()(error);
+            }
+            let owner = small_file::read_whole(disk, &path)
+                .ok()
+                .flatten()
+                .unwrap_or_default();
+            LogError::FolderInUse {
+                folder: dir.into(),
+                owner: String::from_utf8_lossy(&owner).trim().into(),
+            }
+        })?;
+    disk.create_dir(&dir.join(layout::TOPICS))
+        .map_err(failed())?;
+    small_file::sync_dir(disk, &dir.join(layout::TOPICS))?;
+    small_file::sync_dir(disk, dir)?;
+    // A relative name of one part lies in the working folder.
+    let parent = dir
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    small_file::sync_dir(disk, parent)?;
+    Ok(lock)
+}
+
+impl SyncAll for Inner {
+    fn sync_all(&self) {
+        let topics: Vec<_> = self.topics.read().values().cloned().collect();
+        for partition in topics.iter().flat_map(|topic| topic.open_partitions()) {
+            if let Err(error) = partition.close() {
+                tracing::error!(%error, "sync failed");
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.sync_all();
+    }
+}
+
+impl Log for EmbeddedLog {
+    fn create_topic(&self, name: &str, config: TopicConfig) -> LogResult<()> {
+        layout::check_topic_name(name)?;
+        let _changing = self.inner.changing.lock();
+        if self.inner.topics.read().contains_key(name)
+            || self.inner.damaged.lock().contains_key(name)
+        {
+            return Err(LogError::TopicExists { topic: name.into() });
+        }
+        let topic = topics::create(&self.inner.environment, name, config)?;
+        self.inner
+            .topics
+            .write()
+            .insert(Arc::clone(&topic.info.name), Arc::new(topic));
+        Ok(())
+    }
+
+    fn delete_topic(&self, name: &str) -> LogResult<()> {
+        let _changing = self.inner.changing.lock();
+        let topic = self.inner.topics.read().get(name).cloned();
+        if topic.is_none() && !self.inner.damaged.lock().contains_key(name) {
+            return Err(LogError::UnknownTopic { topic: name.into() });
+        }
+        topics::begin_deletion(&self.inner.environment, name)?;
+        self.inner.topics.write().remove(name);
+        self.inner.damaged.lock().remove(name);
+        for partition in topic.iter().flat_map(|topic| topic.open_partitions()) {
+            partition.retire();
+        }
+        topics::finish_deletion(&self.inner.environment, name)
+    }
+
+    fn topic(&self, name: &str) -> Option<TopicInfo> {
+        self.inner
+            .topics
+            .read()
+            .get(name)
+            .map(|topic| topic.info.clone())
+    }
+
+    fn topics(&self) -> Vec<TopicInfo> {
+        let mut topics: Vec<_> = self
+            .inner
+            .topics
+            .read()
+            .values()
+            .map(|topic| topic.info.clone())
+            .collect();
+        topics.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        topics
+    }
+
+    fn append(&self, partition: &TopicPartition, batch: EncodedBatch) -> LogResult<Appended> {
+        let appended = self.with_partition(partition, |open| open.append(batch))?;
+        if !appended.duplicate {
+            self.notify(partition);
+        }
+        Ok(appended)
+    }
+
+    fn end_transaction(
+        &self,
+        partition: &TopicPartition,
+        producer: ProducerId,
+        epoch: i16,
+        commit: bool,
+    ) -> LogResult<Option<Offset>> {
+        let marker = self.with_partition(partition, |open| {
+            open.end_transaction(producer, epoch, commit)
+        })?;
+        if marker.is_some() {
+            self.notify(partition);
+        }
+        Ok(marker)
+    }
+
+    fn producer(
+        &self,
+        partition: &TopicPartition,
+        producer: ProducerId,
+    ) -> LogResult<Option<ProducerState>> {
+        self.with_partition(partition, |open| Ok(open.producer(producer)))
+    }
+
+    fn sync(&self, partition: &TopicPartition, up_to: Offset) -> LogResult<()> {
+        self.with_partition(partition, |open| open.sync(up_to))
+    }
+
+    fn read(
+        &self,
+        partition: &TopicPartition,
+        from: Offset,
+        max_bytes: usize,
+        isolation: Isolation,
+    ) -> LogResult<Fetch> {
+        self.with_partition(partition, |open| open.read(from, max_bytes, isolation))
+    }
+
+    fn offsets(&self, partition: &TopicPartition) -> LogResult<PartitionOffsets> {
+        self.with_partition(partition, |open| Ok(open.offsets()))
+    }
+
+    fn offset_for_timestamp(
+        &self,
+        partition: &TopicPartition,
+        timestamp: i64,
+    ) -> LogResult<Offset> {
+        self.with_partition(partition, |open| open.offset_for_timestamp(timestamp))
+    }
+
+    fn drop_below(&self, partition: &TopicPartition, offset: Offset) -> LogResult<()> {
+        self.with_partition(partition, |open| open.drop_below(offset))
+    }
+
+    fn add_listener(&self, listener: Arc<dyn AppendListener>) {
+        let mut listeners = self.inner.listeners.write();
+        *listeners = listeners.iter().cloned().chain([listener]).collect();
+    }
+}

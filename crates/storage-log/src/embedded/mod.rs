@@ -1,0 +1,40 @@
+//! The embedded log: partitions as folders of segment files on a [`Disk`].
+//!
+//! One lock per partition orders its writers; readers take what was published under another, short one, and read files without any. Topics are
+//! a map behind a read-write lock that only creation and deletion write.
+
+mod duplicates;
+mod group_commit;
+mod handles;
+mod index;
+mod interval;
+mod layout;
+mod log;
+mod partition;
+mod published;
+mod read;
+mod recovery;
+mod recovery_point;
+mod scan;
+mod segment;
+mod settings;
+mod small_file;
+mod snapshot;
+mod tail;
+mod topics;
+
+use std::{path::PathBuf, sync::Arc};
+
+pub use log::EmbeddedLog;
+
+use crate::{disk::Disk, options::LogOptions};
+use handles::FileCache;
+
+/// What all partitions share.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) root: PathBuf,
+    pub(crate) options: LogOptions,
+    pub(crate) files: FileCache,
+}

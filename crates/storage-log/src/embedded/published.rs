@@ -1,0 +1,149 @@
+//! What readers of a partition see. The writer changes it after its bytes are in the file, under a short lock.
+
+use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
+
+use crate::{
+    batch::BatchView,
+    disk::DiskFile,
+    embedded::{index::SegmentIndex, scan::ScanStart, segment::SealedSegment, tail::Tail},
+    log::{Isolation, Offset, PartitionOffsets},
+    producer::AbortedTransaction,
+};
+
+/// The segment that grows.
+#[derive(Debug, Clone)]
+pub(crate) struct ActiveSegment {
+    pub(crate) base: i64,
+    pub(crate) file: Arc<dyn DiskFile>,
+    /// Bytes of whole batches; the file may be longer after a failed write.
+    pub(crate) bytes: u64,
+}
+
+/// The published state of a partition.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) sealed: Vec<Arc<SealedSegment>>,
+    /// None before the first append.
+    pub(crate) active: Option<ActiveSegment>,
+    /// Index of the active segment.
+    pub(crate) index: SegmentIndex,
+    pub(crate) log_start: i64,
+    pub(crate) log_end: i64,
+    pub(crate) last_stable: i64,
+    /// In the order of their markers.
+    pub(crate) aborted: Vec<AbortedTransaction>,
+    pub(crate) tail: Tail,
+}
+
+/// Where to read an offset from.
+#[derive(Debug)]
+pub(crate) enum ReadSource {
+    Active {
+        segment: ActiveSegment,
+        start: ScanStart,
+    },
+    Sealed(Arc<SealedSegment>),
+}
+
+impl Published {
+    /// An empty segment at `base` takes what is appended from now on.
+    pub(crate) fn start_segment(
+        &mut self,
+        base: i64,
+        file: Arc<dyn DiskFile>,
+        index_interval: u32,
+    ) {
+        self.index = SegmentIndex::new(base, index_interval);
+        self.active = Some(ActiveSegment {
+            base,
+            file,
+            bytes: 0,
+        });
+    }
+
+    /// Makes a batch visible that the writer put at `position` of the active segment.
+    pub(crate) fn push(
+        &mut self,
+        batch: BatchView,
+        position: u64,
+        last_stable: i64,
+        aborted: Option<AbortedTransaction>,
+    ) {
+        self.index.observe(batch.header(), position);
+        if let Some(active) = &mut self.active {
+            active.bytes = position + batch.byte_len() as u64;
+        }
+        self.log_end = batch.last_offset().0 + 1;
+        self.last_stable = last_stable;
+        self.aborted.extend(aborted);
+        self.tail.push(batch);
+    }
+
+    /// Where readers of that isolation have to stop.
+    pub(crate) fn end_for(&self, isolation: Isolation) -> i64 {
+        match isolation {
+            Isolation::ReadCommitted => self.last_stable,
+            Isolation::ReadUncommitted => self.log_end,
+        }
+    }
+
+    pub(crate) fn offsets(&self, durable: i64) -> PartitionOffsets {
+        PartitionOffsets {
+            log_start: Offset(self.log_start),
+            last_stable: Offset(self.last_stable),
+            log_end: Offset(self.log_end),
+            durable: Offset(durable),
+        }
+    }
+
+    /// The file that holds `offset`, which must lie between log start and log end.
+    pub(crate) fn source_of(&self, offset: i64) -> Option<ReadSource> {
+        let at = self
+            .sealed
+            .partition_point(|segment| segment.end() <= offset);
+        if let Some(segment) = self.sealed.get(at) {
+            return Some(ReadSource::Sealed(Arc::clone(segment)));
+        }
+        let segment = self.active.clone()?;
+        Some(ReadSource::Active {
+            segment,
+            start: self.index.start_for(offset),
+        })
+    }
+
+    /// Removes what read-committed readers must not see. `batches` are in offset order, below the last stable offset.
+    pub(crate) fn hide_aborted(&self, batches: &mut Vec<BatchView>) {
+        let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
+            return;
+        };
+        let (first, last) = (first.base_offset().0, last.last_offset().0);
+        let mut hidden: HashMap<i64, Vec<RangeInclusive<i64>>> = HashMap::new();
+        let from = self
+            .aborted
+            .partition_point(|transaction| transaction.last_offset < first);
+        for transaction in &self.aborted[from..] {
+            if transaction.first_offset <= last {
+                let range = transaction.first_offset..=transaction.last_offset;
+                hidden.entry(transaction.producer).or_default().push(range);
+            }
+            // Whatever ends later begins at or after this one's last stable offset.
+            if transaction.last_stable_offset > last {
+                break;
+            }
+        }
+        batches.retain(|batch| {
+            let (Some(producer), base) = (batch.producer(), batch.base_offset().0) else {
+                return true;
+            };
+            let Some(ranges) = hidden
+                .get(&producer.id.0)
+                .filter(|_| producer.transactional)
+            else {
+                return true;
+            };
+            // A producer has one transaction at a time, so its ranges are in order and apart.
+            let at = ranges.partition_point(|range| *range.end() < base);
+            ranges.get(at).is_none_or(|range| !range.contains(&base))
+        });
+    }
+}

@@ -1,0 +1,393 @@
+//! Reading: from memory at the tail, else from segment files, by offset and by time.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::{
+    batch::BatchView,
+    embedded::{
+        index::SegmentIndex,
+        layout::SegmentFile,
+        partition::Partition,
+        published::ReadSource,
+        scan::{BatchScanner, Expected, SCAN_CHUNK_BYTES, ScanStart},
+        segment::SealedSegment,
+        small_file,
+    },
+    error::LogResult,
+    log::{Fetch, Isolation, Offset},
+};
+
+/// Indexes of sealed segments kept in memory per partition: one reader far behind, one near, and room for two more.
+const INDEXES_KEPT: usize = 4;
+/// Positions kept where earlier reads ended: readers go on there without an index.
+const CURSORS_KEPT: usize = 16;
+/// Read at least so much at once, even for a small budget.
+const MIN_CHUNK_BYTES: usize = 16 << 10;
+
+/// What makes the next read cheaper. Nothing in it is needed.
+#[derive(Debug, Default)]
+pub(super) struct ReadCaches {
+    indexes: Mutex<Vec<(i64, Arc<SegmentIndex>)>>,
+    /// Segment base, and where in it an offset begins.
+    cursors: Mutex<Vec<(i64, i64, u64)>>,
+}
+
+impl ReadCaches {
+    /// Drops what is known of a segment.
+    pub(super) fn forget(&self, base: i64) {
+        self.indexes.lock().retain(|(of, _)| *of != base);
+        self.cursors.lock().retain(|(of, _, _)| *of != base);
+    }
+
+    fn index(&self, base: i64) -> Option<Arc<SegmentIndex>> {
+        let mut indexes = self.indexes.lock();
+        let at = indexes.iter().position(|(of, _)| *of == base)?;
+        let found = indexes.remove(at);
+        let index = Arc::clone(&found.1);
+        indexes.push(found);
+        Some(index)
+    }
+
+    fn keep_index(&self, base: i64, index: Arc<SegmentIndex>) {
+        let mut indexes = self.indexes.lock();
+        if indexes.len() == INDEXES_KEPT {
+            indexes.remove(0);
+        }
+        indexes.push((base, index));
+    }
+
+    /// Where a read that begins at `offset` in that segment finds it, if an earlier one ended there.
+    fn take_cursor(&self, base: i64, offset: i64) -> Option<ScanStart> {
+        let mut cursors = self.cursors.lock();
+        let at = cursors
+            .iter()
+            .position(|(of, at, _)| (*of, *at) == (base, offset))?;
+        let (_, _, position) = cursors.swap_remove(at);
+        Some(ScanStart {
+            position,
+            expected: Expected::Base(offset),
+        })
+    }
+
+    fn keep_cursor(&self, base: i64, offset: i64, position: u64) {
+        let mut cursors = self.cursors.lock();
+        if cursors.len() == CURSORS_KEPT {
+            cursors.remove(0);
+        }
+        cursors.push((base, offset, position));
+    }
+}
+
+/// A segment that can be scanned: file, valid bytes, offsets.
+#[derive(Debug)]
+pub(super) struct SegmentReader {
+    pub(super) base: i64,
+    /// Behind the last offset, for a sealed segment.
+    pub(super) sealed_end: Option<i64>,
+    scanner: BatchScanner,
+}
+
+/// Collects what a read hands out.
+struct Collected {
+    batches: Vec<BatchView>,
+    bytes: usize,
+    budget: usize,
+    next_offset: i64,
+    full: bool,
+}
+
+impl Collected {
+    /// Moves past the batches and keeps those that are for the reader.
+    fn take(&mut self, mut batches: Vec<BatchView>, hide: impl FnOnce(&mut Vec<BatchView>)) {
+        if let Some(last) = batches.last() {
+            self.next_offset = last.last_offset().0 + 1;
+        }
+        batches.retain(|batch| !batch.is_control());
+        hide(&mut batches);
+        self.bytes += batches.iter().map(BatchView::byte_len).sum::<usize>();
+        self.batches.append(&mut batches);
+    }
+}
+
+impl Partition {
+    /// Reads whole batches from `from` on.
+    pub(crate) fn read(
+        &self,
+        from: Offset,
+        max_bytes: usize,
+        isolation: Isolation,
+    ) -> LogResult<Fetch> {
+        let mut collected = Collected {
+            batches: Vec::new(),
+            bytes: 0,
+            budget: max_bytes,
+            next_offset: from.0,
+            full: false,
+        };
+        while !collected.full {
+            let (source, end) = {
+                let published = self.published.read();
+                let next = collected.next_offset;
+                if next < published.log_start || next > published.log_end {
+                    drop(published);
+                    // Retention may have overtaken us, but not what we already have.
+                    return if collected.batches.is_empty() {
+                        Err(self.out_of_range(next))
+                    } else {
+                        break;
+                    };
+                }
+                let end = published.end_for(isolation);
+                if next >= end {
+                    break;
+                }
+                if let Some(tail) = published.tail.from(next) {
+                    let mut bytes = collected.bytes;
+                    let mut first = collected.batches.is_empty();
+                    let batches: Vec<_> = tail
+                        .take_while(|batch| batch.base_offset().0 < end)
+                        .take_while(|batch| {
+                            bytes += batch.byte_len();
+                            std::mem::take(&mut first) || bytes <= collected.budget
+                        })
+                        .cloned()
+                        .collect();
+                    collected.full = batches.is_empty();
+                    collected.take(batches, |batches| {
+                        if isolation == Isolation::ReadCommitted {
+                            published.hide_aborted(batches);
+                        }
+                    });
+                    collected.full |= collected.bytes >= collected.budget;
+                    continue;
+                }
+                (published.source_of(next), end)
+            };
+            let Some(source) = source else { break };
+            self.read_segment(source, end, isolation, &mut collected)?;
+        }
+        Ok(Fetch {
+            batches: collected.batches,
+            next_offset: Offset(collected.next_offset),
+        })
+    }
+
+    /// Reads from one segment until it ends, the reader has enough, or `end` is reached.
+    fn read_segment(
+        &self,
+        source: ReadSource,
+        end: i64,
+        isolation: Isolation,
+        collected: &mut Collected,
+    ) -> LogResult<()> {
+        let from = collected.next_offset;
+        let budget = collected.budget.saturating_sub(collected.bytes);
+        let chunk = budget.clamp(MIN_CHUNK_BYTES, SCAN_CHUNK_BYTES);
+        let mut segment = self.segment_reader(source, from, chunk)?;
+        let mut found: Vec<BatchView> = Vec::new();
+        let mut found_bytes = collected.bytes;
+        let mut exhausted = false;
+        loop {
+            // What is read already is worth more than another chunk.
+            if !found.is_empty() && !segment.scanner.next_is_at_hand() {
+                break;
+            }
+            let Some((position, batch)) = self.next_batch(&mut segment)? else {
+                exhausted = true;
+                break;
+            };
+            if batch.last_offset().0 < from {
+                continue;
+            }
+            let first = collected.batches.is_empty() && found.is_empty();
+            found_bytes += batch.byte_len();
+            if batch.base_offset().0 >= end || (!first && found_bytes > collected.budget) {
+                collected.full = true;
+                self.caches
+                    .keep_cursor(segment.base, batch.base_offset().0, position);
+                break;
+            }
+            found.push(batch);
+        }
+        if !exhausted && !collected.full {
+            self.caches.keep_cursor(
+                segment.base,
+                segment.scanner.next_offset(),
+                segment.scanner.position(),
+            );
+        }
+        let published = self.published.read();
+        collected.take(found, |batches| {
+            if isolation == Isolation::ReadCommitted {
+                published.hide_aborted(batches);
+            }
+        });
+        if exhausted && let Some(sealed_end) = segment.sealed_end {
+            collected.next_offset = sealed_end;
+        }
+        collected.full |= !collected.batches.is_empty() && collected.bytes >= collected.budget;
+        Ok(())
+    }
+
+    /// The next batch of a segment; damage is reported with the offsets that cannot be read.
+    pub(super) fn next_batch(
+        &self,
+        segment: &mut SegmentReader,
+    ) -> LogResult<Option<(u64, BatchView)>> {
+        let expected = segment.scanner.next_offset();
+        segment.scanner.next().map_err(|error| {
+            let end = segment
+                .sealed_end
+                .unwrap_or_else(|| self.published.read().log_end);
+            error.into_log_error(&self.id, expected, end)
+        })
+    }
+
+    /// A reader that begins at or before the batch that holds `from`.
+    pub(super) fn segment_reader(
+        &self,
+        source: ReadSource,
+        from: i64,
+        chunk_bytes: usize,
+    ) -> LogResult<SegmentReader> {
+        let (base, sealed_end, file, start, bytes, dense) = match source {
+            ReadSource::Active { segment, start } => {
+                let start = self.caches.take_cursor(segment.base, from).unwrap_or(start);
+                (segment.base, None, segment.file, start, segment.bytes, true)
+            }
+            ReadSource::Sealed(segment) => {
+                let start = match self.caches.take_cursor(segment.base(), from) {
+                    Some(cursor) => cursor,
+                    None => self.index_of(&segment)?.start_for(from),
+                };
+                let file = segment.open(&self.environment, &self.dir)?;
+                (
+                    segment.base(),
+                    Some(segment.end()),
+                    file,
+                    start,
+                    segment.log_bytes(),
+                    segment.dense(),
+                )
+            }
+        };
+        let scanner = BatchScanner::new(file, start, bytes, dense).with_chunk_bytes(chunk_bytes);
+        Ok(SegmentReader {
+            base,
+            sealed_end,
+            scanner,
+        })
+    }
+
+    /// The index of a sealed segment, made again from its log when the files are not what was sealed.
+    fn index_of(&self, segment: &SealedSegment) -> LogResult<Arc<SegmentIndex>> {
+        if let Some(index) = self.caches.index(segment.base()) {
+            return Ok(index);
+        }
+        let disk = &*self.environment.disk;
+        let index = match segment.load_index(disk, &self.dir)? {
+            Some(index) => index,
+            None => {
+                tracing::warn!(partition = %self.id, segment = segment.base(), "index is missing or damaged, it is made again");
+                let index = self.scan_index(segment)?;
+                for (kind, bytes) in [
+                    (SegmentFile::OffsetIndex, index.encode_offsets()),
+                    (SegmentFile::TimeIndex, index.encode_times()),
+                ] {
+                    // The reader has its index in any case; a full disk only means that the next start makes it again.
+                    if let Err(error) =
+                        small_file::replace(disk, &kind.path(&self.dir, segment.base()), &bytes)
+                    {
+                        tracing::warn!(partition = %self.id, %error, "index could not be written");
+                    }
+                }
+                index
+            }
+        };
+        let index = Arc::new(index);
+        self.caches.keep_index(segment.base(), Arc::clone(&index));
+        Ok(index)
+    }
+
+    fn scan_index(&self, segment: &SealedSegment) -> LogResult<SegmentIndex> {
+        let file = segment.open(&self.environment, &self.dir)?;
+        let start = ScanStart::of_segment(segment.base());
+        let scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense());
+        let mut reader = SegmentReader {
+            base: segment.base(),
+            sealed_end: Some(segment.end()),
+            scanner,
+        };
+        let mut index = SegmentIndex::new(segment.base(), self.settings.index_interval_bytes);
+        while let Some((position, batch)) = self.next_batch(&mut reader)? {
+            index.observe(batch.header(), position);
+        }
+        index.seal();
+        Ok(index)
+    }
+
+    /// First offset whose batch may hold a timestamp at or after `timestamp`.
+    pub(crate) fn offset_for_timestamp(&self, timestamp: i64) -> LogResult<Offset> {
+        let (sealed, active, log_start, log_end) = {
+            let published = self.published.read();
+            let first = published.index.offset_before_timestamp(timestamp);
+            let active = published
+                .active
+                .clone()
+                .filter(|_| {
+                    published
+                        .index
+                        .max_timestamp()
+                        .is_some_and(|max| max >= timestamp)
+                })
+                .map(|segment| ReadSource::Active {
+                    segment,
+                    start: published.index.start_for(first),
+                });
+            (
+                published.sealed.clone(),
+                active,
+                published.log_start,
+                published.log_end,
+            )
+        };
+        for segment in sealed {
+            if segment.max_timestamp().is_none_or(|max| max < timestamp) {
+                continue;
+            }
+            let first = self
+                .index_of(&segment)?
+                .offset_before_timestamp(timestamp)
+                .max(log_start);
+            if let Some(offset) =
+                self.first_at_or_after(ReadSource::Sealed(segment), first, timestamp, log_start)?
+            {
+                return Ok(offset);
+            }
+        }
+        if let Some(active) = active
+            && let Some(offset) = self.first_at_or_after(active, log_start, timestamp, log_start)?
+        {
+            return Ok(offset);
+        }
+        Ok(Offset(log_end))
+    }
+
+    fn first_at_or_after(
+        &self,
+        source: ReadSource,
+        from: i64,
+        timestamp: i64,
+        log_start: i64,
+    ) -> LogResult<Option<Offset>> {
+        let mut segment = self.segment_reader(source, from, SCAN_CHUNK_BYTES)?;
+        while let Some((_, batch)) = self.next_batch(&mut segment)? {
+            if batch.max_timestamp() >= timestamp && batch.last_offset().0 >= log_start {
+                return Ok(Some(Offset(batch.base_offset().0.max(log_start))));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,347 @@
+//! Opening a partition: what is there, what of it is whole, and what follows for producers and readers.
+//!
+//! Only the last segment is searched for a torn tail; sealed ones are taken at their seal's word and checked batch by batch when they are read. In the
+//! last segment the first invalid batch ends the log if nothing at or behind it was ever acknowledged (the recovery point says so): then the
+//! file is cut there. Otherwise the partition does not open and the error names the offsets.
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+
+use crate::{
+    embedded::{
+        Environment,
+        index::SegmentIndex,
+        layout::{self, SegmentFile, TEMPORARY},
+        partition::{LOG_START, Partition, Writer, remove_segment},
+        published::{ActiveSegment, Published},
+        recovery_point::RecoveryPoint,
+        scan::{BatchScanner, ScanError, ScanStart},
+        segment::SealedSegment,
+        settings::PartitionSettings,
+        small_file, snapshot,
+        tail::Tail,
+    },
+    error::{LogError, LogResult},
+    log::{Offset, TopicPartition},
+    producer::{AbortedTransaction, ProducerTable},
+};
+
+/// Opens a partition whose folder exists.
+pub(crate) fn open_partition(
+    environment: &Arc<Environment>,
+    id: TopicPartition,
+    settings: PartitionSettings,
+) -> LogResult<Partition> {
+    let dir = layout::partition_dir(&environment.root, &id);
+    let recovery = Recovery {
+        environment,
+        id: &id,
+        dir: &dir,
+        settings,
+    };
+    let (writer, published, durable) = recovery.run()?;
+    Ok(Partition::new(
+        Arc::clone(environment),
+        id,
+        settings,
+        writer,
+        published,
+        durable,
+    ))
+}
+
+struct Recovery<'a> {
+    environment: &'a Arc<Environment>,
+    id: &'a TopicPartition,
+    dir: &'a PathBuf,
+    settings: PartitionSettings,
+}
+
+/// What a folder holds.
+struct Folder {
+    /// Bases of the segments, in order.
+    bases: Vec<i64>,
+    seals: BTreeSet<i64>,
+    snapshots: BTreeSet<i64>,
+}
+
+/// A sealed segment and, if its file was whole, what was aborted in it.
+type Sealed = Option<(SealedSegment, Vec<AbortedTransaction>)>;
+
+impl Recovery<'_> {
+    fn run(&self) -> LogResult<(Writer, Published, i64)> {
+        let mut folder = self.list()?;
+        let recovery_point = RecoveryPoint::read(&*self.environment.disk, self.dir)?;
+        let log_start = self.log_start(&mut folder, recovery_point)?;
+        let Some((&active_base, sealed_bases)) = folder.bases.split_last() else {
+            if let Some(acknowledged) = recovery_point.filter(|point| *point > log_start) {
+                return Err(self.corrupt(log_start, acknowledged, "all segments are missing"));
+            }
+            let writer = Writer::new(ProducerTable::default(), log_start, Vec::new());
+            return Ok((writer, self.empty(log_start), log_start));
+        };
+
+        let loaded = self.load_sealed(sealed_bases, active_base)?;
+        let (mut producers, from) = self.newest_snapshot(&folder, &loaded)?;
+        let mut sealed = Vec::with_capacity(loaded.len());
+        let mut aborted = Vec::new();
+        for (at, loaded) in loaded.into_iter().enumerate() {
+            let base = folder.bases[at];
+            let successor = folder.bases[at + 1];
+            let (segment, transactions) = match loaded {
+                Some(loaded) if at < from => loaded,
+                Some((segment, transactions)) => {
+                    self.replay(&segment, &mut producers)?;
+                    (segment, transactions)
+                }
+                None => SealedSegment::rebuild(
+                    self.environment,
+                    self.id,
+                    self.dir,
+                    base,
+                    successor,
+                    &mut producers,
+                )?,
+            };
+            if segment.dense() && segment.end() != successor {
+                return Err(self.corrupt(segment.end(), successor, "a segment ends too early"));
+            }
+            aborted.extend(transactions);
+            sealed.push(Arc::new(segment));
+        }
+
+        let mut published = self.empty(log_start);
+        published.sealed = sealed;
+        published.aborted = aborted;
+        self.recover_active(
+            active_base,
+            &folder,
+            recovery_point,
+            &mut producers,
+            &mut published,
+        )?;
+        published.last_stable = producers.first_open_offset().unwrap_or(published.log_end);
+        published
+            .aborted
+            .retain(|transaction| transaction.last_offset >= log_start);
+        let snapshots = folder
+            .snapshots
+            .iter()
+            .copied()
+            .filter(|offset| *offset <= active_base)
+            .collect();
+        let log_end = published.log_end;
+        Ok((
+            Writer::new(producers, log_end, snapshots),
+            published,
+            log_end,
+        ))
+    }
+
+    fn list(&self) -> LogResult<Folder> {
+        let disk = &*self.environment.disk;
+        let names = disk
+            .list(self.dir)
+            .map_err(LogError::io(|| format!("list \"{}\"", self.dir.display())))?;
+        let mut folder = Folder {
+            bases: Vec::new(),
+            seals: BTreeSet::new(),
+            snapshots: BTreeSet::new(),
+        };
+        for name in names {
+            if name
+                .rsplit_once('.')
+                .is_some_and(|(_, extension)| extension == TEMPORARY)
+            {
+                let path = self.dir.join(&name);
+                small_file::remove_if_there(disk, &path)
+                    .map_err(LogError::io(|| format!("remove \"{}\"", path.display())))?;
+            }
+            match SegmentFile::parse(&name) {
+                Some((SegmentFile::Log, base)) => folder.bases.push(base),
+                Some((SegmentFile::Seal, base)) => drop(folder.seals.insert(base)),
+                Some((SegmentFile::Snapshot, offset)) => drop(folder.snapshots.insert(offset)),
+                _ => {}
+            }
+        }
+        folder.bases.sort_unstable();
+        Ok(folder)
+    }
+
+    /// Where the log begins; finishes the removal of segments before it.
+    fn log_start(&self, folder: &mut Folder, recovery_point: Option<i64>) -> LogResult<i64> {
+        let path = self.dir.join(layout::LOG_START);
+        let stored = LOG_START.read(&*self.environment.disk, &path)?;
+        let stored = stored
+            .map(|body| {
+                let number = std::str::from_utf8(&body)
+                    .ok()
+                    .and_then(|text| text.parse::<i64>().ok());
+                number.ok_or_else(|| LogError::CorruptFile {
+                    path: path.clone(),
+                    reason: "it is not a number".into(),
+                })
+            })
+            .transpose()?;
+        let first = folder.bases.first().copied();
+        let log_start = match (stored, first) {
+            (Some(stored), _) => stored,
+            // A folder that Kafka wrote may begin anywhere; one of ours says so in its file.
+            (None, Some(first)) if recovery_point.is_none() => first,
+            (None, _) => 0,
+        };
+        while folder
+            .bases
+            .get(1)
+            .is_some_and(|successor| *successor <= log_start)
+        {
+            remove_segment(self.environment, self.dir, folder.bases.remove(0));
+        }
+        match folder.bases.first() {
+            Some(&first) if first > log_start => {
+                Err(self.corrupt(log_start, first, "the first segments are missing"))
+            }
+            _ => Ok(log_start),
+        }
+    }
+
+    fn load_sealed(&self, bases: &[i64], active_base: i64) -> LogResult<Vec<Sealed>> {
+        let disk = &*self.environment.disk;
+        let successors = bases.iter().skip(1).chain([&active_base]);
+        let mut loaded = Vec::with_capacity(bases.len());
+        for (&base, &successor) in bases.iter().zip(successors) {
+            let segment = SealedSegment::load(disk, self.dir, base)?
+                .filter(|segment| segment.end() <= successor);
+            loaded.push(match segment {
+                Some(segment) => segment
+                    .load_aborted(disk, self.dir)?
+                    .map(|aborted| (segment, aborted)),
+                None => None,
+            });
+        }
+        Ok(loaded)
+    }
+
+    /// The newest usable snapshot at or before the first segment that has to be scanned, and the number of the segment it stands in front of.
+    fn newest_snapshot(
+        &self,
+        folder: &Folder,
+        loaded: &[Sealed],
+    ) -> LogResult<(ProducerTable, usize)> {
+        let first_scanned = loaded
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or(loaded.len());
+        for at in (0..=first_scanned).rev() {
+            let base = folder.bases[at];
+            if folder.snapshots.contains(&base)
+                && let Some(producers) = snapshot::read(&*self.environment.disk, self.dir, base)?
+            {
+                return Ok((producers, at));
+            }
+        }
+        Ok((ProducerTable::default(), 0))
+    }
+
+    /// Learns about producers from a segment that is whole otherwise.
+    fn replay(&self, segment: &SealedSegment, producers: &mut ProducerTable) -> LogResult<()> {
+        let file = segment.open(self.environment, self.dir)?;
+        let start = ScanStart::of_segment(segment.base());
+        let mut scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense());
+        loop {
+            let expected = scanner.next_offset();
+            match scanner.next() {
+                Ok(None) => return Ok(()),
+                Ok(Some((_, batch))) => drop(producers.apply(&batch)?),
+                Err(error) => return Err(error.into_log_error(self.id, expected, segment.end())),
+            }
+        }
+    }
+
+    /// Scans the last segment, cuts a torn tail and makes sure that what remains is on disk.
+    fn recover_active(
+        &self,
+        base: i64,
+        folder: &Folder,
+        recovery_point: Option<i64>,
+        producers: &mut ProducerTable,
+        published: &mut Published,
+    ) -> LogResult<()> {
+        let disk = &*self.environment.disk;
+        let path = SegmentFile::Log.path(self.dir, base);
+        let failed = || LogError::io(|| format!("recover \"{}\"", path.display()));
+        if folder.seals.contains(&base) {
+            // The crash came between sealing it and starting its successor.
+            small_file::remove_if_there(disk, &SegmentFile::Seal.path(self.dir, base))
+                .map_err(failed())?;
+        }
+        let file = disk.open(&path).map_err(failed())?;
+        let file_bytes = file.len().map_err(failed())?;
+        published.start_segment(base, Arc::clone(&file), self.settings.index_interval_bytes);
+        published.log_end = base;
+
+        // Batches that Kafka compacted leave gaps even in the last segment of a folder it wrote; ours has none.
+        let mut scanner = BatchScanner::new(
+            Arc::clone(&file),
+            ScanStart::of_segment(base),
+            file_bytes,
+            true,
+        );
+        let acknowledged = recovery_point.unwrap_or(0);
+        let torn = loop {
+            match scanner.next() {
+                Ok(None) => break None,
+                Ok(Some((position, batch))) => {
+                    let aborted = producers.apply(&batch)?;
+                    published.push(batch, position, 0, aborted);
+                }
+                Err(ScanError::Io(source)) => return Err(failed()(source)),
+                Err(damage) => break Some(damage),
+            }
+        };
+        let log_end = published.log_end;
+        if log_end < acknowledged {
+            let reason = torn.map_or_else(
+                || "the file ends too early".into(),
+                |damage| damage.to_string(),
+            );
+            return Err(self.corrupt(log_end, acknowledged, reason));
+        }
+        if let Some(damage) = &torn {
+            tracing::warn!(
+                partition = %self.id, offset = log_end, bytes = file_bytes - scanner.position(), %damage,
+                "cut a tail that was never acknowledged"
+            );
+            file.truncate(scanner.position()).map_err(failed())?;
+        }
+        if torn.is_some() || recovery_point != Some(log_end) {
+            // ORDER: nothing is appended, and nothing that was found is acknowledged, before it is as durable as it looks. The folder too: the
+            // process may have been killed between creating the file and syncing its name.
+            file.sync_data().map_err(failed())?;
+            small_file::sync_dir(disk, self.dir)?;
+            RecoveryPoint::new(self.dir).write(disk, log_end);
+        }
+        Ok(())
+    }
+
+    fn empty(&self, log_start: i64) -> Published {
+        Published {
+            sealed: Vec::new(),
+            active: None::<ActiveSegment>,
+            index: SegmentIndex::new(log_start, self.settings.index_interval_bytes),
+            log_start,
+            log_end: log_start,
+            last_stable: log_start,
+            aborted: Vec::new(),
+            tail: Tail::new(self.environment.options.tail_bytes),
+        }
+    }
+
+    fn corrupt(&self, from: i64, to: i64, reason: impl Into<String>) -> LogError {
+        LogError::Corrupt {
+            partition: self.id.clone(),
+            from: Offset(from),
+            to: Offset(to),
+            reason: reason.into(),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Reading a segment batch by batch. Every batch is checked: header, checksum, and that its offsets follow the one before.
+
+use std::{io, sync::Arc};
+
+use bytes::Bytes;
+
+use crate::{
+    batch::{BatchError, BatchHeader, BatchView, HEADER_BYTES},
+    disk::DiskFile,
+    error::LogError,
+    log::{Offset, TopicPartition},
+};
+
+/// Bytes read at once by scans of whole segments: large enough that the disk streams, small beside the memory budget.
+pub(crate) const SCAN_CHUNK_BYTES: usize = 1 << 20;
+
+/// Why a scan stopped before its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ScanError {
+    #[error(transparent)]
+    Io(io::Error),
+    #[error(transparent)]
+    Batch(BatchError),
+    /// The base offset is not covered by the checksum, but it must follow from the batch before.
+    #[error("offset {found} follows where {expected} should")]
+    Gap { expected: i64, found: i64 },
+}
+
+impl ScanError {
+    /// What the caller of the log sees: I/O failures as such, anything else as damage up to `to`.
+    pub(crate) fn into_log_error(self, partition: &TopicPartition, from: i64, to: i64) -> LogError {
+        match self {
+            Self::Io(source) => LogError::Io {
+                attempted: format!("read {partition}"),
+                source,
+            },
+            damage => LogError::Corrupt {
+                partition: partition.clone(),
+                from: Offset(from),
+                to: Offset(to),
+                reason: damage.to_string(),
+            },
+        }
+    }
+}
+
+/// What the offsets of the next batch must be. The base offset lies outside the checksum, so it is held against what is known otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// It begins here.
+    Base(i64),
+    /// It ends here (an index entry says so).
+    Last(i64),
+}
+
+/// Where a scan begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScanStart {
+    pub(crate) position: u64,
+    pub(crate) expected: Expected,
+}
+
+impl ScanStart {
+    /// The front of a segment that begins at `base`.
+    pub(crate) fn of_segment(base: i64) -> Self {
+        Self {
+            position: 0,
+            expected: Expected::Base(base),
+        }
+    }
+}
+
+/// Iterates over the batches of one segment file.
+#[derive(Debug)]
+pub(crate) struct BatchScanner {
+    file: Arc<dyn DiskFile>,
+    /// Where the file's valid part ends, as far as the caller knows.
+    end: u64,
+    position: u64,
+    expected: Expected,
+    dense: bool,
+    chunk: Bytes,
+    chunk_position: u64,
+    chunk_bytes: usize,
+}
+
+impl BatchScanner {
+    /// Scans from `start` to the position `end`. In a `dense` segment each batch follows the one before exactly; a compacted one has gaps.
+    pub(crate) fn new(file: Arc<dyn DiskFile>, start: ScanStart, end: u64, dense: bool) -> Self {
+        Self {
+            file,
+            end,
+            position: start.position,
+            expected: start.expected,
+            dense,
+            chunk: Bytes::new(),
+            chunk_position: start.position,
+            chunk_bytes: SCAN_CHUNK_BYTES,
+        }
+    }
+
+    /// Reads so many bytes at once.
+    pub(crate) fn with_chunk_bytes(mut self, bytes: usize) -> Self {
+        self.chunk_bytes = bytes;
+        self
+    }
+
+    /// Position of the batch that comes next.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// First offset that was not handed out yet, as far as it is known.
+    pub(crate) fn next_offset(&self) -> i64 {
+        match self.expected {
+            Expected::Base(offset) | Expected::Last(offset) => offset,
+        }
+    }
+
+    /// The next batch was read already, as a whole.
+    pub(crate) fn next_is_at_hand(&self) -> bool {
+        let at = usize::try_from(self.position - self.chunk_position).unwrap_or(usize::MAX);
+        let rest = self.chunk.get(at..).unwrap_or_default();
+        BatchHeader::parse(rest).is_ok_and(|header| header.total_bytes <= rest.len())
+    }
+
+    /// The next batch with its position; `None` at the end. After an error the position stays at the batch that caused it.
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, BatchView)>, ScanError> {
+        if self.position >= self.end {
+            return Ok(None);
+        }
+        let header = BatchHeader::parse(&self.bytes_from_position(HEADER_BYTES)?)
+            .map_err(ScanError::Batch)?;
+        let batch = BatchView::parse_front(&self.bytes_from_position(header.total_bytes)?)
+            .map_err(ScanError::Batch)?;
+        self.check_offsets(&batch)?;
+        let position = self.position;
+        self.position += header.total_bytes as u64;
+        self.expected = Expected::Base(batch.last_offset().0 + 1);
+        Ok(Some((position, batch)))
+    }
+
+    fn check_offsets(&self, batch: &BatchView) -> Result<(), ScanError> {
+        let (expected, found, gap_allowed) = match self.expected {
+            Expected::Base(expected) => (expected, batch.base_offset().0, !self.dense),
+            Expected::Last(expected) => (expected, batch.last_offset().0, false),
+        };
+        if found == expected || (gap_allowed && found > expected) {
+            Ok(())
+        } else {
+            Err(ScanError::Gap { expected, found })
+        }
+    }
+
+    /// At least `need` bytes from the current position, unless the file ends before.
+    fn bytes_from_position(&mut self, need: usize) -> Result<Bytes, ScanError> {
+        let left = self.end - self.position;
+        if need as u64 > left {
+            // Also keeps a hostile length from being allocated.
+            let have = usize::try_from(left).unwrap_or(usize::MAX);
+            return Err(ScanError::Batch(BatchError::Truncated { have, need }));
+        }
+        let at = usize::try_from(self.position - self.chunk_position).unwrap_or(usize::MAX);
+        if self.chunk.len() < at.saturating_add(need) {
+            let len = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(self.chunk_bytes.max(need));
+            let mut buffer = vec![0; len];
+            let read = self
+                .file
+                .read_at(&mut buffer, self.position)
+                .map_err(ScanError::Io)?;
+            buffer.truncate(read);
+            self.chunk = Bytes::from(buffer);
+            self.chunk_position = self.position;
+            return Ok(self.chunk.clone());
+        }
+        Ok(self.chunk.slice(at..))
+    }
+}

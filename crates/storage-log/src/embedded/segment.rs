@@ -1,0 +1,247 @@
+//! Sealed segments: files that never change again, and the seal that says what they must look like.
+//!
+//! ORDER: a segment is sealed before its successor exists. Its log, indexes and snapshot are synced, then the seal is written, then the
+//! successor is created, each made durable before the next. So a segment with a successor has a seal, and nothing in it was ever torn; the
+//! last segment is the only one that recovery has to search for a torn tail.
+//!
+//! A seal that is missing or damaged (or a folder that Kafka wrote) costs a scan of that segment, after which it has one again. An index that
+//! does not match the seal's checksum is made again from the log.
+
+use std::{path::Path, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    disk::{Disk, DiskFile},
+    embedded::{
+        Environment,
+        index::{self, SegmentIndex},
+        layout::SegmentFile,
+        scan::{BatchScanner, ScanStart},
+        small_file::{self, FileKind},
+    },
+    error::{LogError, LogResult},
+    log::{Offset, TopicPartition},
+    producer::{AbortedTransaction, ProducerTable},
+};
+
+const SEAL: FileKind = FileKind {
+    name: "highwater-seal",
+    version: 1,
+};
+
+/// What a sealed segment must look like.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seal {
+    base_offset: i64,
+    /// Behind the last offset.
+    end_offset: i64,
+    log_bytes: u64,
+    max_timestamp: Option<i64>,
+    /// Every offset from base to end is there (not compacted).
+    dense: bool,
+    offset_index_crc: u32,
+    time_index_crc: u32,
+    transaction_index_crc: u32,
+}
+
+/// A segment that never changes again.
+#[derive(Debug)]
+pub(crate) struct SealedSegment {
+    seal: Seal,
+}
+
+/// Everything about a segment that is to be sealed.
+pub(crate) struct SegmentContent<'a> {
+    pub(crate) base: i64,
+    pub(crate) end: i64,
+    pub(crate) log_bytes: u64,
+    pub(crate) dense: bool,
+    pub(crate) index: &'a SegmentIndex,
+    /// Transactions whose abort marker lies in the segment.
+    pub(crate) aborted: &'a [AbortedTransaction],
+}
+
+impl SegmentContent<'_> {
+    /// Writes indexes and seal of a segment whose log is on disk, and syncs the folder.
+    pub(crate) fn seal(&self, disk: &dyn Disk, dir: &Path) -> LogResult<SealedSegment> {
+        let (seal, files) = self.encode();
+        for (kind, bytes) in files {
+            small_file::replace(disk, &kind.path(dir, self.base), &bytes)?;
+        }
+        small_file::sync_dir(disk, dir)?;
+        let body = serde_json::to_vec(&seal).map_err(|error| LogError::Io {
+            attempted: "encode a segment's seal".into(),
+            source: error.into(),
+        })?;
+        small_file::replace(
+            disk,
+            &SegmentFile::Seal.path(dir, self.base),
+            &SEAL.frame(&body),
+        )?;
+        small_file::sync_dir(disk, dir)?;
+        Ok(SealedSegment { seal })
+    }
+
+    fn encode(&self) -> (Seal, [(SegmentFile, Vec<u8>); 3]) {
+        let mut sealed_index = self.index.clone();
+        sealed_index.seal();
+        let offsets = sealed_index.encode_offsets();
+        let times = sealed_index.encode_times();
+        let transactions = index::encode_aborted(self.aborted);
+        let seal = Seal {
+            base_offset: self.base,
+            end_offset: self.end,
+            log_bytes: self.log_bytes,
+            max_timestamp: sealed_index.max_timestamp(),
+            dense: self.dense,
+            offset_index_crc: crc32c::crc32c(&offsets),
+            time_index_crc: crc32c::crc32c(&times),
+            transaction_index_crc: crc32c::crc32c(&transactions),
+        };
+        let files = [
+            (SegmentFile::OffsetIndex, offsets),
+            (SegmentFile::TimeIndex, times),
+            (SegmentFile::TransactionIndex, transactions),
+        ];
+        (seal, files)
+    }
+}
+
+impl SealedSegment {
+    pub(crate) fn base(&self) -> i64 {
+        self.seal.base_offset
+    }
+
+    pub(crate) fn end(&self) -> i64 {
+        self.seal.end_offset
+    }
+
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.seal.log_bytes
+    }
+
+    pub(crate) fn dense(&self) -> bool {
+        self.seal.dense
+    }
+
+    pub(crate) fn max_timestamp(&self) -> Option<i64> {
+        self.seal.max_timestamp
+    }
+
+    /// Reads the seal. `None` when there is none that can be trusted.
+    pub(crate) fn load(disk: &dyn Disk, dir: &Path, base: i64) -> LogResult<Option<Self>> {
+        let path = SegmentFile::Seal.path(dir, base);
+        let body = match SEAL.read(disk, &path) {
+            Err(LogError::CorruptFile { reason, .. }) => {
+                tracing::warn!(path = %path.display(), reason, "seal is damaged, the segment is scanned");
+                return Ok(None);
+            }
+            read => read?,
+        };
+        let seal: Option<Seal> = body.and_then(|body| serde_json::from_slice(&body).ok());
+        Ok(seal
+            .filter(|seal| seal.base_offset == base)
+            .map(|seal| Self { seal }))
+    }
+
+    /// Scans a segment that has a successor but no seal, and seals it. Anything invalid in it is damage.
+    pub(crate) fn rebuild(
+        environment: &Environment,
+        partition: &TopicPartition,
+        dir: &Path,
+        base: i64,
+        successor: i64,
+        producers: &mut ProducerTable,
+    ) -> LogResult<(Self, Vec<AbortedTransaction>)> {
+        let path = SegmentFile::Log.path(dir, base);
+        let file = environment
+            .files
+            .get(&path)
+            .map_err(LogError::io(|| format!("open \"{}\"", path.display())))?;
+        let log_bytes = file
+            .len()
+            .map_err(LogError::io(|| format!("read \"{}\"", path.display())))?;
+        let mut index = SegmentIndex::new(base, environment.options.index_interval_bytes);
+        let mut aborted = Vec::new();
+        let mut dense = true;
+        let mut scanner = BatchScanner::new(file, ScanStart::of_segment(base), log_bytes, false);
+        loop {
+            let expected = scanner.next_offset();
+            match scanner.next() {
+                Ok(None) => break,
+                Ok(Some((position, batch))) => {
+                    dense &= batch.base_offset().0 == expected;
+                    index.observe(batch.header(), position);
+                    aborted.extend(producers.apply(&batch)?);
+                }
+                Err(error) => return Err(error.into_log_error(partition, expected, successor)),
+            }
+        }
+        let end = scanner.next_offset();
+        if end > successor {
+            return Err(LogError::Corrupt {
+                partition: partition.clone(),
+                from: Offset(successor),
+                to: Offset(end),
+                reason: "two segments hold these offsets".into(),
+            });
+        }
+        let content = SegmentContent {
+            base,
+            end,
+            log_bytes,
+            dense,
+            index: &index,
+            aborted: &aborted,
+        };
+        Ok((content.seal(&*environment.disk, dir)?, aborted))
+    }
+
+    /// The log file.
+    pub(crate) fn open(
+        &self,
+        environment: &Environment,
+        dir: &Path,
+    ) -> LogResult<Arc<dyn DiskFile>> {
+        let path = SegmentFile::Log.path(dir, self.base());
+        environment
+            .files
+            .get(&path)
+            .map_err(LogError::io(|| format!("open \"{}\"", path.display())))
+    }
+
+    /// The indexes from their files. `None` when they are missing or not what was sealed.
+    pub(crate) fn load_index(
+        &self,
+        disk: &dyn Disk,
+        dir: &Path,
+    ) -> LogResult<Option<SegmentIndex>> {
+        let offsets =
+            small_file::read_whole(disk, &SegmentFile::OffsetIndex.path(dir, self.base()))?;
+        let times = small_file::read_whole(disk, &SegmentFile::TimeIndex.path(dir, self.base()))?;
+        let (Some(offsets), Some(times)) = (offsets, times) else {
+            return Ok(None);
+        };
+        let sealed = crc32c::crc32c(&offsets) == self.seal.offset_index_crc
+            && crc32c::crc32c(&times) == self.seal.time_index_crc;
+        Ok(if sealed {
+            SegmentIndex::decode(self.base(), &offsets, &times)
+        } else {
+            None
+        })
+    }
+
+    /// The aborted transactions from their file. `None` when it is missing or not what was sealed.
+    pub(crate) fn load_aborted(
+        &self,
+        disk: &dyn Disk,
+        dir: &Path,
+    ) -> LogResult<Option<Vec<AbortedTransaction>>> {
+        let bytes =
+            small_file::read_whole(disk, &SegmentFile::TransactionIndex.path(dir, self.base()))?;
+        Ok(bytes
+            .filter(|bytes| crc32c::crc32c(bytes) == self.seal.transaction_index_crc)
+            .and_then(|bytes| index::decode_aborted(&bytes)))
+    }
+}

@@ -1,0 +1,116 @@
+//! How a log behaves, with the reason for each default.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crate::error::{LogError, LogResult};
+
+/// When an appended batch reaches the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FsyncPolicy {
+    /// [`crate::Log::sync`] returns after an fdatasync: what it covered survives a power cut.
+    Always,
+    /// A thread syncs what is new, this often; a power cut takes at most that much time.
+    Interval(Duration),
+    /// The operating system writes back when it likes (Kafka's default). A crash of the process alone takes nothing.
+    Never,
+}
+
+/// Where the log gets the time from: markers carry it.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// Milliseconds since the epoch.
+    fn now_ms(&self) -> i64;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Options of an embedded log. A topic's own settings win over `segment_bytes`, `index_interval_bytes` and `max_batch_bytes`.
+#[derive(Debug, Clone)]
+pub struct LogOptions {
+    /// When data reaches the disk. Default: always, so that an acknowledged record survives a power cut.
+    pub fsync: FsyncPolicy,
+    /// A segment is sealed before it grows beyond this. Default 1 GiB as in Kafka; at most 2 GiB - 1, because index positions are 32 bits.
+    pub segment_bytes: u64,
+    /// One index entry per so many bytes. Default 4 KiB as in Kafka: a seek then reads about one page too much.
+    pub index_interval_bytes: u32,
+    /// Largest batch taken. Default 16 MiB: a step writes one batch per partition and may hold tens of thousands of rows.
+    pub max_batch_bytes: usize,
+    /// How much of a partition's end is kept in memory for readers that follow it. Default 1 MiB: a few steps.
+    pub tail_bytes: usize,
+    /// How many files are kept open. Default 512: half of the usual soft limit of a process.
+    pub max_open_files: usize,
+    /// How many producers a partition remembers before it forgets the longest silent ones. Default 10,000.
+    pub max_producers: usize,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            fsync: FsyncPolicy::Always,
+            segment_bytes: 1 << 30,
+            index_interval_bytes: 4096,
+            max_batch_bytes: 16 << 20,
+            tail_bytes: 1 << 20,
+            max_open_files: 512,
+            max_producers: 10_000,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl LogOptions {
+    /// Largest `segment_bytes`: positions in Kafka's index are signed 32-bit numbers.
+    pub const MAX_SEGMENT_BYTES: u64 = i32::MAX as u64;
+
+    /// Fails when a value is out of its range.
+    pub fn validate(&self) -> LogResult<()> {
+        let refuse = |name: &str, value: String, reason: &str| {
+            Err(LogError::InvalidSetting {
+                name: name.into(),
+                value,
+                reason: reason.into(),
+            })
+        };
+        if self.segment_bytes == 0 || self.segment_bytes > Self::MAX_SEGMENT_BYTES {
+            return refuse(
+                "segment.bytes",
+                self.segment_bytes.to_string(),
+                "1 to 2147483647",
+            );
+        }
+        if self.max_batch_bytes < 128 || self.max_batch_bytes as u64 > Self::MAX_SEGMENT_BYTES {
+            return refuse(
+                "max.message.bytes",
+                self.max_batch_bytes.to_string(),
+                "128 to 2147483647",
+            );
+        }
+        if self.max_open_files < 8 {
+            return refuse(
+                "log.max.open.files",
+                self.max_open_files.to_string(),
+                "at least 8",
+            );
+        }
+        if self.max_producers == 0 {
+            return refuse("log.max.producers", "0".into(), "at least 1");
+        }
+        Ok(())
+    }
+}

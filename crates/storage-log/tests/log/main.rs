@@ -1,0 +1,4 @@
+//! Behaviour of the embedded log through its public interface.
+
+mod basics;
+mod support;
