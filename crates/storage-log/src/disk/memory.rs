@@ -636,7 +636,7 @@ impl Content {
 /// How much of a torn write stays: up to the end of some sector.
 fn torn_len(at: usize, len: usize, choose: &mut dyn FnMut(usize) -> usize) -> usize {
     let sectors = (at + len).div_ceil(SECTOR) - at / SECTOR;
-    let end = (at / SECTOR + choose(sectors)) * SECTOR;
+    let end = (at / SECTOR + choose(sectors.max(1))) * SECTOR;
     end.saturating_sub(at).min(len)
 }
 

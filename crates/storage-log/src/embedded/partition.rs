@@ -254,6 +254,8 @@ impl Partition {
         if offset.0 <= self.published.read().log_start {
             return Ok(());
         }
+        // ORDER: what lies below the new start is on disk before it, or a power cut could put the log's end before its start.
+        self.sync_to(offset.0)?;
         let disk = &*self.environment.disk;
         // ORDER: the new start is durable before a segment goes, so recovery never finds a hole at the front.
         small_file::replace(

@@ -286,7 +286,8 @@ impl Recovery<'_> {
             file_bytes,
             true,
         );
-        let acknowledged = recovery_point.unwrap_or(0);
+        // The log start was synced up to before it was moved.
+        let acknowledged = recovery_point.unwrap_or(0).max(published.log_start);
         let torn = loop {
             match scanner.next() {
                 Ok(None) => break None,

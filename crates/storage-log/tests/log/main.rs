@@ -1,4 +1,5 @@
 //! Behaviour of the embedded log through its public interface.
 
 mod basics;
+mod crash;
 mod support;

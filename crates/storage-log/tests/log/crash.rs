@@ -1,0 +1,462 @@
+//! Power cuts at every kind of moment. A random workload runs on a disk that stops after some number of changes; then the disk loses any choice of
+//! what was not synced (whole writes, torn ones, names), the log is opened on what is left and held against a model: exactly the acknowledged records
+//! are there, plus at most whole batches of the unacknowledged rest, with producers and transactions to match. Then it goes on from there.
+//!
+//! The checker has negative controls: a log that skips the sync and a disk that lies about it must both be caught.
+
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
+
+use highwater_storage_log::{
+    EmbeddedLog, FsyncPolicy, Isolation, Log, LogError, LogOptions, MemoryDisk, Offset,
+    ProducerFields, ProducerId, TopicConfig, TopicPartition,
+};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+use crate::support::*;
+
+/// Disk states checked per run of the test; `HIGHWATER_CRASH_STATES` asks for more.
+const STATES: u64 = 20_000;
+
+fn states() -> u64 {
+    std::env::var("HIGHWATER_CRASH_STATES")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(STATES)
+}
+
+/// One batch as it was appended, or a marker.
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    base: i64,
+    values: Vec<String>,
+    producer: Option<ProducerFields>,
+    /// `Some(commit)` for a marker.
+    marker: Option<bool>,
+}
+
+impl Entry {
+    fn end(&self) -> i64 {
+        self.base
+            + if self.marker.is_some() {
+                1
+            } else {
+                self.values.len() as i64
+            }
+    }
+}
+
+/// What the partition should hold.
+#[derive(Debug, Clone, Default)]
+struct Model {
+    entries: Vec<Entry>,
+    /// Written or not: the last call failed in the middle.
+    uncertain: Option<Entry>,
+    acknowledged: i64,
+    /// Log start that is certain, and the one a failed call may have set.
+    log_start: i64,
+    log_start_maybe: i64,
+}
+
+impl Model {
+    fn end(&self) -> i64 {
+        self.entries.last().map_or(0, Entry::end)
+    }
+
+    /// Next sequence and whether a transaction is open, of a producer with epoch 0.
+    fn producer(&self, id: i64) -> (i32, bool) {
+        let mut state = (0, false);
+        for entry in &self.entries {
+            let Some(fields) = entry.producer.filter(|fields| fields.id.0 == id) else {
+                continue;
+            };
+            match entry.marker {
+                Some(_) => state.1 = false,
+                None => {
+                    state = (
+                        fields.base_sequence + entry.values.len() as i32,
+                        fields.transactional,
+                    )
+                }
+            }
+        }
+        state
+    }
+
+    /// What a read-committed reader sees, and the last stable offset.
+    fn committed(&self) -> (Vec<(i64, String)>, i64) {
+        let mut open: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut aborted: Vec<(i64, i64, i64)> = Vec::new();
+        for entry in &self.entries {
+            let Some(fields) = entry.producer.filter(|fields| fields.transactional) else {
+                continue;
+            };
+            match entry.marker {
+                None => drop(open.entry(fields.id.0).or_insert(entry.base)),
+                Some(commit) => {
+                    let first = open
+                        .remove(&fields.id.0)
+                        .expect("a marker ends a transaction");
+                    if !commit {
+                        aborted.push((fields.id.0, first, entry.base));
+                    }
+                }
+            }
+        }
+        let stable = open.values().copied().min().unwrap_or(self.end());
+        let hidden = |entry: &Entry| {
+            entry.producer.is_some_and(|fields| {
+                fields.transactional
+                    && aborted.iter().any(|(id, first, last)| {
+                        *id == fields.id.0 && (*first..=*last).contains(&entry.base)
+                    })
+            })
+        };
+        let seen = self
+            .entries
+            .iter()
+            .filter(|entry| entry.marker.is_none() && entry.base < stable && !hidden(entry));
+        (numbered(seen), stable)
+    }
+
+    /// Holds a log that was opened after a crash against this model and takes over what it kept.
+    fn check(&mut self, log: &EmbeddedLog, at: &TopicPartition) {
+        let offsets = log.offsets(at).expect("the partition opens");
+        let end = offsets.log_end.0;
+        assert!(
+            end >= self.acknowledged,
+            "acknowledged up to {}, the log ends at {end}",
+            self.acknowledged
+        );
+        assert_eq!(
+            offsets.durable, offsets.log_end,
+            "what was found is durable"
+        );
+        assert!(
+            offsets.log_start.0 == self.log_start || offsets.log_start.0 == self.log_start_maybe,
+            "log start {} is neither {} nor {}",
+            offsets.log_start.0,
+            self.log_start,
+            self.log_start_maybe
+        );
+        self.log_start = offsets.log_start.0;
+        self.log_start_maybe = self.log_start;
+        self.entries.extend(self.uncertain.take());
+        self.entries.retain(|entry| entry.base < end);
+        assert_eq!(self.end(), end, "the log ends with a whole batch");
+        self.acknowledged = end;
+
+        let stored = values(log, at, self.log_start, Isolation::ReadUncommitted, 1 << 20);
+        let all = numbered(self.entries.iter().filter(|entry| entry.marker.is_none()));
+        assert_eq!(stored, from(all, self.log_start));
+        let (committed, stable) = self.committed();
+        assert_eq!(offsets.last_stable.0, stable);
+        if stable >= self.log_start {
+            let stored = values(log, at, self.log_start, Isolation::ReadCommitted, 200);
+            assert_eq!(stored, from(committed, self.log_start));
+        }
+        for id in 1..=3 {
+            let (next, open) = self.producer(id);
+            let known = log.producer(at, ProducerId(id)).expect("producer");
+            let known = known.map_or((0, false), |state| {
+                (state.last_sequence + 1, state.open_transaction.is_some())
+            });
+            assert_eq!(known, (next, open), "producer {id}");
+        }
+    }
+}
+
+fn numbered<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<(i64, String)> {
+    entries
+        .flat_map(|entry| (entry.base..).zip(entry.values.iter().cloned()))
+        .collect()
+}
+
+fn from(values: Vec<(i64, String)>, start: i64) -> Vec<(i64, String)> {
+    values
+        .into_iter()
+        .filter(|(offset, _)| *offset >= start)
+        .collect()
+}
+
+/// Does one random thing and tells the model. Answers whether the disk still runs.
+fn step(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut SmallRng) -> bool {
+    match rng.random_range(0..100) {
+        0..60 => append(log, at, model, rng),
+        60..75 => {
+            let id = rng.random_range(1..=3);
+            let commit = rng.random_bool(0.6);
+            let open = model.producer(id).1;
+            let marker = Entry {
+                base: model.end(),
+                values: Vec::new(),
+                producer: transactional(id, 0, -1),
+                marker: Some(commit),
+            };
+            match log.end_transaction(at, ProducerId(id), 0, commit) {
+                Ok(offset) => {
+                    assert_eq!(offset, open.then_some(Offset(marker.base)));
+                    model.entries.extend(open.then_some(marker));
+                    true
+                }
+                Err(error) => failed(model, open.then_some(marker), &error),
+            }
+        }
+        75..97 => {
+            let up_to = rng.random_range(model.acknowledged..=model.end());
+            match log.sync(at, Offset(up_to)) {
+                Ok(()) => {
+                    model.acknowledged = model.acknowledged.max(up_to);
+                    true
+                }
+                Err(error) => failed(model, None, &error),
+            }
+        }
+        _ => {
+            let to = rng.random_range(model.log_start..=model.end());
+            model.log_start_maybe = to;
+            match log.drop_below(at, Offset(to)) {
+                Ok(()) => {
+                    model.log_start = to;
+                    true
+                }
+                Err(error) => failed(model, None, &error),
+            }
+        }
+    }
+}
+
+fn append(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut SmallRng) -> bool {
+    let values: Vec<String> = (0..rng.random_range(1..4))
+        .map(|i| {
+            format!(
+                "{}-{i}-{}",
+                model.end(),
+                "x".repeat(if rng.random_bool(0.1) { 700 } else { 5 })
+            )
+        })
+        .collect();
+    let id = rng.random_range(1..=3);
+    let (next, open) = model.producer(id);
+    let producer = match rng.random_range(0..3) {
+        0 => None,
+        1 if !open => idempotent(id, 0, next),
+        _ => transactional(id, 0, next),
+    };
+    let texts: Vec<&str> = values.iter().map(String::as_str).collect();
+    let entry = Entry {
+        base: model.end(),
+        values: values.clone(),
+        producer,
+        marker: None,
+    };
+    match log.append(at, batch_from(&texts, producer)) {
+        Ok(appended) => {
+            assert!(!appended.duplicate, "{entry:?} was never sent before");
+            assert_eq!(appended.base_offset.0, entry.base);
+            model.entries.push(entry);
+            if producer.is_some() && rng.random_bool(0.3) {
+                let again = log
+                    .append(at, batch_from(&texts, producer))
+                    .expect("a repeat writes nothing");
+                assert!(
+                    again.duplicate && again.base_offset == appended.base_offset,
+                    "{again:?}"
+                );
+            }
+            true
+        }
+        Err(error) => failed(model, Some(entry), &error),
+    }
+}
+
+fn failed(model: &mut Model, uncertain: Option<Entry>, error: &LogError) -> bool {
+    assert!(
+        matches!(error, LogError::Io { .. } | LogError::Poisoned { .. }),
+        "{error:?}"
+    );
+    model.uncertain = uncertain;
+    false
+}
+
+/// What differs between the real check and its controls.
+#[derive(Clone, Copy)]
+struct Setup {
+    fsync: FsyncPolicy,
+    lying_disk: bool,
+    /// Sealing a segment syncs it, which would hide part of what the controls do wrong.
+    segment_bytes: u64,
+}
+
+const HONEST: Setup = Setup {
+    fsync: FsyncPolicy::Always,
+    lying_disk: false,
+    segment_bytes: 900,
+};
+
+fn open(disk: &MemoryDisk, setup: Setup) -> EmbeddedLog {
+    let options = LogOptions {
+        fsync: setup.fsync,
+        segment_bytes: setup.segment_bytes,
+        index_interval_bytes: 200,
+        tail_bytes: 500,
+        ..LogOptions::default()
+    };
+    if setup.lying_disk {
+        disk.ignore_syncs();
+    }
+    EmbeddedLog::open_on(Arc::new(disk.clone()), Path::new("/data"), options).expect("open")
+}
+
+/// Runs one seed: several lives, each ended by a power cut, with several outcomes of each cut checked. Answers how many states were checked.
+fn run(seed: u64, setup: Setup) -> u64 {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut disk = MemoryDisk::with_crashes();
+    let at = partition();
+    open(&disk, HONEST)
+        .create_topic(&at.topic, TopicConfig::with_partitions(1))
+        .expect("create");
+    let mut model = Model::default();
+    let mut checked = 0;
+    for _ in 0..4 {
+        let log = open(&disk, setup);
+        disk.halt_after(Some(rng.random_range(0..120)));
+        for _ in 0..200 {
+            if !step(&log, &at, &mut model, &mut rng) {
+                break;
+            }
+        }
+        // Nothing of what follows, a clean stop above all, reaches the disk.
+        disk.halt_after(Some(0));
+        drop(log);
+        let outcomes = rng.random_range(1..4);
+        for _ in 0..outcomes {
+            let bias = rng.random_range(0..4);
+            let survivor = disk.crash(&mut |n| match bias {
+                0 => 0,
+                1 => n - 1,
+                _ => rng.random_range(0..n),
+            });
+            let mut outcome = model.clone();
+            let log = open(&survivor, setup);
+            outcome.check(&log, &at);
+            drop(log);
+            checked += 1;
+            if checked % 2 == 0 {
+                // Opening once more, also after a crash of the opening itself, changes nothing.
+                let again = survivor.crash(&mut |n| rng.random_range(0..n));
+                outcome.check(&open(&again, setup), &at);
+                checked += 1;
+            }
+        }
+        let survivor = disk.crash(&mut |n| rng.random_range(0..n));
+        let log = open(&survivor, setup);
+        model.check(&log, &at);
+        drop(log);
+        disk = survivor;
+    }
+    checked
+}
+
+#[test]
+fn acknowledged_records_survive_power_cuts() {
+    let mut checked = 0;
+    let mut seed = 0;
+    while checked < states() {
+        let ran = catch_unwind(AssertUnwindSafe(|| run(seed, HONEST)));
+        checked += ran.unwrap_or_else(|_| panic!("seed {seed} breaks the promise"));
+        seed += 1;
+    }
+}
+
+/// How many of the first 40 seeds the checker objects to.
+fn caught(setup: Setup) -> usize {
+    (0..40)
+        .filter(|seed| catch_unwind(AssertUnwindSafe(|| run(*seed, setup))).is_err())
+        .count()
+}
+
+#[test]
+fn the_checker_catches_a_log_that_skips_the_sync_and_a_disk_that_lies() {
+    let large = Setup {
+        segment_bytes: 1 << 20,
+        ..HONEST
+    };
+    let skipped = caught(Setup {
+        fsync: FsyncPolicy::Never,
+        ..large
+    });
+    assert!(
+        skipped > 20,
+        "only {skipped} of 40 runs without sync were caught"
+    );
+    let lied = caught(Setup {
+        lying_disk: true,
+        ..large
+    });
+    assert!(
+        lied > 20,
+        "only {lied} of 40 runs on a lying disk were caught"
+    );
+    assert_eq!(caught(large), 0, "the honest log with such segments passes");
+}
+
+#[test]
+fn topics_come_and_go_as_a_whole() {
+    for seed in 0..400 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let disk = MemoryDisk::with_crashes();
+        let log = open(&disk, HONEST);
+        let create = |name: &str| log.create_topic(name, TopicConfig::with_partitions(2));
+        create("old").expect("create");
+        let last = TopicPartition::new("old", 1);
+        log.append(&last, batch(&["x"])).expect("append");
+        log.sync(&last, Offset(1)).expect("sync");
+        disk.halt_after(Some(rng.random_range(0..24)));
+        let created = create("new").is_ok();
+        let deleted = log.delete_topic("old").is_ok();
+        disk.halt_after(Some(0));
+        drop(log);
+
+        let disk = disk.crash(&mut |n| rng.random_range(0..n));
+        let log = open(&disk, HONEST);
+        assert!(
+            log.topic("new").is_some() || !created,
+            "seed {seed}: an acknowledged topic is gone"
+        );
+        assert!(
+            log.topic("old").is_none() || !deleted,
+            "seed {seed}: a deleted topic is back"
+        );
+        if log.topic("old").is_some() {
+            assert_eq!(
+                committed(&log, &last),
+                ["x"],
+                "seed {seed}: a topic without its data"
+            );
+        } else {
+            create_again(&log, "old", seed);
+        }
+        if log.topic("new").is_none() {
+            create_again(&log, "new", seed);
+        }
+        for name in ["old", "new"] {
+            log.append(&TopicPartition::new(name, 0), batch(&["y"]))
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        }
+    }
+}
+
+fn create_again(log: &EmbeddedLog, name: &str, seed: u64) {
+    let created = log.create_topic(name, TopicConfig::with_partitions(2));
+    created.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    assert_eq!(
+        committed(log, &TopicPartition::new(name, 1)),
+        [""; 0],
+        "seed {seed}: data of a deleted topic"
+    );
+}
