@@ -1,0 +1,23 @@
+//! Statements to DataFusion's logical plan.
+//!
+//! A query passes through: checks of clauses that have no continuous form (`check`), expansion of `*` (`wildcard`), names for unnamed
+//! expressions (`name`), the window clause (`window`), then DataFusion's own binder over the relations of the catalog (`context`). What
+//! DataFusion reports is turned into [`crate::PlanError`] with the token's position in `locate`.
+
+mod check;
+mod context;
+mod locate;
+mod name;
+mod pull;
+mod query;
+mod source;
+mod wildcard;
+mod window;
+
+pub(crate) use context::RelationSource;
+pub(crate) use locate::Located;
+pub use pull::rewrite_pull;
+pub(crate) use query::{Purpose, bind_query};
+pub use source::plan_create_source;
+pub(crate) use source::{is_reserved, partitions_of, refuse_existing, topic_of};
+pub(crate) use window::AssignWindows;

@@ -1,0 +1,38 @@
+//! Pull queries: what must be settled before DataFusion takes them whole.
+
+use highwater_sql::Query;
+use sqlparser::ast;
+
+use super::{locate::start_of, wildcard::expand_wildcards};
+use crate::{
+    catalog::Catalog,
+    error::{PlanError, PlanResult},
+};
+
+/// Checks that a query has no streaming clause and writes out its wildcards, so that pseudo columns (`rowtime`, `rowpartition`,
+/// `rowoffset`) show only when they are named. A NATURAL JOIN becomes USING over the declared columns for the same reason.
+pub fn rewrite_pull(query: &Query, catalog: &dyn Catalog) -> PlanResult<Box<ast::Query>> {
+    if query.emit.is_some() {
+        return Err(PlanError::Internal(
+            "a query with EMIT is not a pull query".to_owned(),
+        ));
+    }
+    if query.window.is_some() {
+        let hint = "add EMIT CHANGES, or group by date_bin(interval, rowtime)";
+        return Err(PlanError::unsupported(
+            "WINDOW in a pull query",
+            start_of(query.body.as_ref()),
+            Some(hint),
+        ));
+    }
+    if let Some(expr) = query.partition_by.first() {
+        return Err(PlanError::unsupported(
+            "PARTITION BY in a pull query",
+            start_of(expr),
+            Some("add EMIT CHANGES"),
+        ));
+    }
+    let mut body = query.body.clone();
+    expand_wildcards(&mut body, catalog)?;
+    Ok(body)
+}

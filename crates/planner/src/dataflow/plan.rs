@@ -1,0 +1,188 @@
+//! Nodes of a dataflow plan.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::physical_expr::PhysicalExpr;
+
+use crate::catalog::{Relation, SourceKind};
+
+/// Position of a node in its plan. State tables are named by (query, node), so a plan for the same statement must number its nodes alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// The dataflow of one query: nodes in topological order, the last one is the result.
+#[derive(Debug, Clone)]
+pub struct DataflowPlan {
+    /// Inputs stand before their readers.
+    pub nodes: Vec<Node>,
+    /// Whether the result is a stream of facts or a table that changes.
+    pub kind: SourceKind,
+    /// Positions of the key columns in the result's schema: what identifies a row of a table, what the record key of a stream holds.
+    pub key: Vec<usize>,
+    /// The number of slots of the result.
+    pub slots: u32,
+    /// Set when the result is a windowed table.
+    pub window: Option<WindowSpec>,
+}
+
+impl DataflowPlan {
+    /// The node that makes the result.
+    pub fn root(&self) -> &Node {
+        self.nodes.last().expect("a plan has at least its source")
+    }
+
+    /// The relations that the plan reads.
+    pub fn sources(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.nodes.iter().filter_map(|node| match &node.operator {
+            Operator::Source { relation, .. } => Some(relation),
+            _ => None,
+        })
+    }
+}
+
+/// One operator with its place in the graph.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Position in the plan.
+    pub id: NodeId,
+    /// The nodes whose deltas it takes, by position.
+    pub inputs: Vec<NodeId>,
+    /// What it does.
+    pub operator: Operator,
+    /// Columns of its output, without the hidden event time.
+    pub schema: SchemaRef,
+    /// How many slots its output is spread over.
+    pub slots: u32,
+    /// False when its output only ever inserts.
+    pub changing: bool,
+}
+
+/// What a node does.
+#[derive(Debug, Clone)]
+pub enum Operator {
+    /// Reads a relation: its topic, or in memory what another query of the pipeline writes to it. The output has the columns at `projection`
+    /// of the relation's declared columns followed by the pseudo columns `rowtime`, `rowpartition`, `rowoffset`
+    /// (positions `columns.len()`, `+ 1`, `+ 2`).
+    Source {
+        /// What is read.
+        relation: Arc<Relation>,
+        /// Which columns, by position as above.
+        projection: Vec<usize>,
+    },
+    /// Keeps rows for which the predicate is TRUE.
+    Filter {
+        /// Boolean expression over the input.
+        predicate: Arc<dyn PhysicalExpr>,
+    },
+    /// Computes columns.
+    Project {
+        /// One expression per output column.
+        expressions: Vec<Arc<dyn PhysicalExpr>>,
+    },
+    /// Copies each row into the windows that its event time falls into, adding `windowstart` and `windowend` as the last two columns, and
+    /// drops the rows whose window has closed for good. It stands behind the exchange, since stream time is kept per slot.
+    AssignWindows {
+        /// Shape and grace.
+        window: WindowSpec,
+    },
+    /// Moves each row to slot `murmur2(key) % slots`, the key encoded in `format` as the record key of the result's topic is.
+    Exchange {
+        /// Key columns of the input.
+        keys: Vec<usize>,
+        /// Number of slots behind it.
+        slots: u32,
+    },
+    /// Groups and folds. Output: the group columns in order, then one column per call. Changes replace: -1 old, +1 new.
+    Aggregate {
+        /// Group columns of the input; with windows the last two are `windowstart` and `windowend`. Empty for one global group.
+        group: Vec<usize>,
+        /// What is folded.
+        calls: Vec<AggregateCall>,
+        /// Set when groups are windows: state is dropped when the window closes.
+        window: Option<WindowSpec>,
+    },
+    /// Appends two or more inputs of equal schema.
+    Union,
+    /// Removes duplicates of whole rows.
+    Distinct,
+}
+
+/// One aggregate of an [`Operator::Aggregate`].
+#[derive(Debug, Clone)]
+pub struct AggregateCall {
+    /// Which function.
+    pub function: AggregateFunction,
+    /// Argument column of the input; `None` for COUNT(*).
+    pub argument: Option<usize>,
+    /// FILTER (WHERE ..) as a Boolean column of the input.
+    pub filter: Option<usize>,
+    /// DISTINCT was given.
+    pub distinct: bool,
+    /// Result type.
+    pub output_type: DataType,
+    /// Column name of the result.
+    pub name: String,
+}
+
+/// The aggregates that have an incremental form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AggregateFunction {
+    /// COUNT(*), COUNT(x).
+    Count,
+    /// SUM.
+    Sum,
+    /// AVG.
+    Avg,
+    /// MIN.
+    Min,
+    /// MAX.
+    Max,
+}
+
+impl fmt::Display for AggregateFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+        })
+    }
+}
+
+/// A window with its lifetimes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WindowSpec {
+    /// Shape.
+    pub shape: WindowShape,
+    /// A window takes records until stream time passes its end by this much.
+    pub grace: Duration,
+    /// How long after its start a window's row stays in the table; `None` keeps it for ever.
+    pub retention: Option<Duration>,
+}
+
+/// Windows with both bounds known from the event time alone, aligned to the epoch in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WindowShape {
+    /// Back to back.
+    Tumbling {
+        /// Length.
+        size: Duration,
+    },
+    /// Overlapping.
+    Hopping {
+        /// Length.
+        size: Duration,
+        /// Distance between starts.
+        advance: Duration,
+    },
+}
+
+/// Where a persistent query's result goes.
+#[derive(Debug, Clone)]
+pub struct Sink {
+    /// The stream or table that the query writes; its columns are the result's schema in order.
+    pub relation: Arc<Relation>,
+}

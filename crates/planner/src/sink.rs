@@ -1,0 +1,169 @@
+//! The relation that a persistent query's result becomes.
+
+use std::sync::Arc;
+
+use datafusion::{
+    common::tree_node::TreeNode, common::tree_node::TreeNodeRecursion, logical_expr::LogicalPlan,
+};
+use highwater_sql::{CreateAs, SourceKind};
+
+use crate::{
+    PlanContext,
+    bind::{RelationSource, is_reserved, partitions_of, topic_of},
+    catalog::{Column, QueryId, ROWTIME, Relation, RelationId, WINDOWEND, WINDOWSTART},
+    dataflow::{DataflowPlan, Lowered, Target},
+    error::{PlanError, PlanResult},
+    with::WithClause,
+};
+
+/// What the statement and its sources say of the result before it is planned.
+pub(crate) struct SinkDraft<'a> {
+    create: &'a CreateAs,
+    with: WithClause,
+    topic: String,
+    /// Number of partitions that the topic has or shall have.
+    partitions: u32,
+    /// Whether that number is fixed: by the statement, or by an existing topic.
+    fixed: bool,
+    /// The left-most source, whose formats are inherited.
+    first: Arc<Relation>,
+}
+
+impl<'a> SinkDraft<'a> {
+    /// Reads the WITH clause and what it inherits.
+    pub fn new(create: &'a CreateAs, ctx: &PlanContext, plan: &LogicalPlan) -> PlanResult<Self> {
+        let with = WithClause::read(&create.with)?;
+        with.refuse_timestamp()?;
+        let first = first_source(plan)?;
+        let topic = topic_of(&create.name, &with);
+        let partitions = partitions_of(&topic, &with, ctx, first.partitions)?;
+        let fixed = with.partitions.is_some() || ctx.catalog.topic_partitions(&topic).is_some();
+        Ok(Self {
+            create,
+            with,
+            topic,
+            partitions,
+            fixed,
+            first,
+        })
+    }
+
+    /// What the dataflow must give.
+    pub fn target(&self) -> Target {
+        Target {
+            kind: Some(self.create.kind),
+            slots: Some(self.partitions),
+            key_format: self.with.chosen_key_format(),
+        }
+    }
+
+    /// The relation, now that the result's columns and key are known.
+    pub fn finish(self, lowered: &Lowered, id: RelationId, query: QueryId) -> PlanResult<Relation> {
+        let plan = &lowered.plan;
+        let columns = columns(plan)?;
+        if self.fixed && plan.slots != self.partitions {
+            return Err(PlanError::InvalidProperty {
+                name: "partitions".to_owned(),
+                reason: format!(
+                    "the result has one row and one partition, not {}",
+                    self.partitions
+                ),
+                hint: Some("a result without GROUP BY columns needs partitions = 1".to_owned()),
+            });
+        }
+        if self.create.kind == SourceKind::Table
+            && plan.window.is_none()
+            && self.with.retention_ms.is_some()
+        {
+            return Err(PlanError::InvalidProperty {
+                name: "retention_ms".to_owned(),
+                reason: "a table keeps the last row of each key for ever".to_owned(),
+                hint: None,
+            });
+        }
+        let bound = |name: &str| plan.window.is_some() && matches!(name, WINDOWSTART | WINDOWEND);
+        let keys: Vec<&Column> = columns
+            .iter()
+            .filter(|column| column.key && !bound(&column.name))
+            .collect();
+        let values: Vec<&Column> = columns.iter().filter(|column| !column.key).collect();
+        let key_format = match self.with.key_format(&keys)? {
+            checked if self.with.has_key_format() => checked,
+            _ => lowered.key_format.clone(),
+        };
+        let value_format = self
+            .with
+            .value_format(&values, Some(&self.first.value_format))?;
+        Ok(Relation {
+            id,
+            name: self.create.name.clone(),
+            kind: self.create.kind,
+            topic: self.topic,
+            partitions: plan.slots,
+            key_format,
+            value_format,
+            timestamp: None,
+            window: plan.window,
+            query: Some(query),
+            columns,
+        })
+    }
+}
+
+/// The result's columns. Window bounds keep their reserved names, nothing else may have one.
+fn columns(plan: &DataflowPlan) -> PlanResult<Vec<Column>> {
+    let mut columns: Vec<Column> = Vec::new();
+    for (position, field) in plan.root().schema.fields().iter().enumerate() {
+        let name = field.name();
+        let key = plan.key.contains(&position);
+        let bound =
+            plan.window.is_some() && key && matches!(name.as_str(), WINDOWSTART | WINDOWEND);
+        if is_reserved(name) && !bound {
+            let example = if name == ROWTIME {
+                "rowtime AS event_time"
+            } else {
+                "AS"
+            };
+            return Err(PlanError::ReservedName {
+                name: name.clone(),
+                position: None,
+                hint: Some(format!("give the column another name: {example}")),
+            });
+        }
+        if columns.iter().any(|column| column.name == *name) {
+            return Err(PlanError::DuplicateColumn {
+                name: name.clone(),
+                position: None,
+            });
+        }
+        columns.push(Column {
+            name: name.clone(),
+            data_type: field.data_type().clone(),
+            key,
+        });
+    }
+    Ok(columns)
+}
+
+/// The relation that stands first in FROM.
+fn first_source(plan: &LogicalPlan) -> PlanResult<Arc<Relation>> {
+    let mut first = None;
+    let visit = plan.apply(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            first = scan
+                .source
+                .downcast_ref::<RelationSource>()
+                .map(|source| source.relation.clone());
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    visit.map_err(PlanError::DataFusion)?;
+    first.ok_or_else(|| {
+        PlanError::unsupported(
+            "a SELECT that reads nothing in a continuous query",
+            None,
+            None,
+        )
+    })
+}
