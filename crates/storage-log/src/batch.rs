@@ -113,3 +113,6 @@ pub enum BatchError {
         expected: usize,
     },
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! Small helpers shared by the tests.
 
 use highwater_storage_log::{
-    BatchBuilder, EmbeddedLog, EncodedBatch, Isolation, Log, Offset, ProducerFields, ProducerId,
-    TopicConfig, TopicPartition,
+    BatchBuilder, EmbeddedLog, EncodedBatch, Isolation, Log, LogResult, Offset, ProducerFields,
+    ProducerId, TopicConfig, TopicPartition,
 };
 
 /// The partition that single-partition tests use.
@@ -57,14 +57,24 @@ pub fn values(
     isolation: Isolation,
     max_bytes: usize,
 ) -> Vec<(i64, String)> {
+    try_values(log, at, from, isolation, max_bytes).expect("read")
+}
+
+pub fn try_values(
+    log: &EmbeddedLog,
+    at: &TopicPartition,
+    from: i64,
+    isolation: Isolation,
+    max_bytes: usize,
+) -> LogResult<Vec<(i64, String)>> {
     let mut values = Vec::new();
     let mut next = Offset(from);
     loop {
-        let fetch = log.read(at, next, max_bytes, isolation).expect("read");
+        let fetch = log.read(at, next, max_bytes, isolation)?;
         for batch in &fetch.batches {
-            let records = batch.records().expect("records");
+            let records = batch.records()?;
             for record in &records {
-                let record = record.expect("record");
+                let record = record?;
                 if record.offset >= next {
                     let value = record.value.expect("value");
                     values.push((
@@ -75,7 +85,7 @@ pub fn values(
             }
         }
         if fetch.next_offset == next {
-            return values;
+            return Ok(values);
         }
         next = fetch.next_offset;
     }
