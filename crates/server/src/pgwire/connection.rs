@@ -27,7 +27,7 @@ use super::{
     outbound::{Outbound, Severity},
 };
 use crate::{
-    session::{Outcome, Prepared, Session, TransactionStatus},
+    session::{Outcome, Prepared, Session, SourceStatement, TransactionStatus},
     sqlstate::{SqlError, code},
 };
 
@@ -243,28 +243,62 @@ impl Connection {
         encode::zone(self.session.time_zone())
     }
 
-    /// Runs a statement as far as its first answer.
+    /// Runs a prepared statement as far as its first answer.
     pub(super) async fn execute(
         &mut self,
         prepared: &Prepared,
         parameters: Vec<ScalarValue>,
         deadline: Option<Instant>,
     ) -> Result<Outcome, Halt> {
-        if let Statement::Deallocate(name) = &prepared.statement.statement {
-            self.deallocate(name.as_deref())?;
-        }
+        let statement = &prepared.statement.parsed.statement;
+        self.before(statement)?;
+        let discards = matches!(statement, Statement::Discard);
         let started = Instant::now();
         let outcome = self
             .link
             .attend(deadline, self.session.execute(prepared, parameters))
             .await??;
+        self.after(discards, started)?;
+        Ok(outcome)
+    }
+
+    /// Runs a statement of a simple query as far as its first answer.
+    pub(super) async fn run_statement(
+        &mut self,
+        source: SourceStatement,
+        deadline: Option<Instant>,
+    ) -> Result<Outcome, Halt> {
+        self.before(&source.parsed.statement)?;
+        let discards = matches!(source.parsed.statement, Statement::Discard);
+        let started = Instant::now();
+        let outcome = self
+            .link
+            .attend(deadline, self.session.run(source))
+            .await??;
+        self.after(discards, started)?;
+        Ok(outcome)
+    }
+
+    /// What a statement does to the protocol's own objects before the session runs it.
+    fn before(&mut self, statement: &Statement) -> Result<(), SqlError> {
+        match statement {
+            Statement::Deallocate(name)
+                if self.session.transaction_status() != TransactionStatus::Failed =>
+            {
+                self.deallocate(name.as_deref())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is due once the session has run a statement.
+    fn after(&mut self, discards: bool, started: Instant) -> Result<(), SqlError> {
         metrics::statement(started.elapsed());
-        if matches!(prepared.statement.statement, Statement::Discard) {
+        if discards {
             self.statements.clear();
             self.portals.clear();
         }
-        self.push_notices()?;
-        Ok(outcome)
+        self.push_notices()
     }
 
     /// DEALLOCATE: prepared statements belong to the protocol.
@@ -287,10 +321,4 @@ pub(super) fn wrong_parameter_count(given: usize, statement: &str, wanted: usize
     violation(format!(
         "bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {wanted}"
     ))
-}
-
-/// A parameter in a statement that takes none.
-pub(super) fn no_parameters() -> SqlError {
-    SqlError::new(code::UNDEFINED_PARAMETER, "there is no parameter $1")
-        .with_hint("parameters are for the extended protocol; write the value into the statement")
 }

@@ -52,8 +52,8 @@ enum PortalState {
     Bound(Vec<ScalarValue>),
     /// Some of its rows have gone out.
     Open(Box<OpenRows>),
-    /// All rows have gone out.
-    Drained(&'static str),
+    /// All rows have gone out; the command tag of an Execute that finds no more.
+    Drained(String),
     /// Run, or failed while it ran.
     Done,
 }
@@ -193,7 +193,11 @@ impl Connection {
                     let codes = portal.result_formats.clone();
                     self.describe_rows(schema, &codes)
                 }
-                None => Err(unknown_portal(name).into()),
+                // DECLARE makes a portal too, and drivers ask for its columns by the cursor's name.
+                None => match self.session.cursor_schema(name) {
+                    Some(schema) => self.describe_rows(Some(schema), &[]),
+                    None => Err(unknown_portal(name).into()),
+                },
             },
         }
     }
@@ -223,8 +227,8 @@ impl Connection {
         let rows = match state {
             PortalState::Open(rows) => rows,
             PortalState::Drained(tag) => {
-                portal.state = PortalState::Drained(tag);
-                return Ok(self.outbound.push_complete(format!("{tag} 0"))?);
+                portal.state = PortalState::Drained(tag.clone());
+                return Ok(self.outbound.push_complete(tag)?);
             }
             PortalState::Done => {
                 let message = format!("portal \"{name}\" cannot be run");
@@ -238,7 +242,11 @@ impl Connection {
                 match self.execute(&prepared, values, deadline).await? {
                     Outcome::Rows(rows) => {
                         let formats = result_formats(&prepared, &rows, &codes)?;
-                        Box::new(OpenRows::new(rows, RowFormat::Data(formats), self.zone()))
+                        let mut rows = OpenRows::new(rows, RowFormat::Data(formats), self.zone());
+                        if self.session.push_portal_fill() {
+                            rows.fill_portions();
+                        }
+                        Box::new(rows)
                     }
                     other => return self.finish_portal(other, was_in_block).await,
                 }
@@ -259,7 +267,7 @@ impl Connection {
             .send(limit, &mut self.link, &mut self.outbound, deadline)
             .await?;
         let (state, complete) = match sent {
-            Sent::All(count) => (PortalState::Drained(rows.tag_word()), Some(rows.tag(count))),
+            Sent::All(count) => (PortalState::Drained(rows.tag(0)), Some(rows.tag(count))),
             Sent::Some => (PortalState::Open(rows), None),
         };
         if let Some(portal) = self.portals.get_mut(name) {
@@ -305,7 +313,7 @@ impl Connection {
 
 /// Columns of the rows that Execute sends as DataRow; COPY sends its rows otherwise.
 fn row_schema(prepared: &Prepared) -> Option<&SchemaRef> {
-    match prepared.statement.statement {
+    match prepared.statement.parsed.statement {
         Statement::Copy(_) => None,
         _ => prepared.schema.as_ref(),
     }

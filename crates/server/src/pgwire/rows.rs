@@ -55,6 +55,8 @@ pub(super) struct OpenRows {
     rows: Rows,
     format: RowFormat,
     zone: Tz,
+    /// A portion ends as soon as no more rows are ready.
+    early: bool,
     /// A batch whose rows have not all gone out.
     current: Option<CurrentBatch>,
 }
@@ -78,6 +80,7 @@ impl OpenRows {
     /// Begins to send.
     pub(super) fn new(rows: Rows, format: RowFormat, zone: Tz) -> Self {
         Self {
+            early: rows.endless,
             rows,
             format,
             zone,
@@ -85,9 +88,9 @@ impl OpenRows {
         }
     }
 
-    /// The command tag without its count.
-    pub(super) fn tag_word(&self) -> &'static str {
-        self.rows.tag
+    /// Lets a portion wait until it is full, for clients that take a short one for the end.
+    pub(super) fn fill_portions(&mut self) {
+        self.early = false;
     }
 
     /// The command tag after this many rows.
@@ -146,7 +149,7 @@ impl OpenRows {
             let ready = self.rows.stream.next().now_or_never();
             let next = match ready {
                 Some(next) => next,
-                None if limit.is_some() && self.rows.endless && *sent > 0 => return Ok(Sent::Some),
+                None if limit.is_some() && self.early && *sent > 0 => return Ok(Sent::Some),
                 None => {
                     link.attend(deadline, outbound.flush()).await??;
                     link.attend(deadline, self.rows.stream.next()).await?

@@ -2,17 +2,16 @@
 //!
 //! The whole text is parsed before anything runs. The first error ends it: the statements after it do not run.
 
-use highwater_sql::ParsedStatement;
 use pgwire::messages::response;
 
 use super::{
-    connection::{Connection, no_parameters},
+    connection::Connection,
     encode::{Format, row_description},
     link::Halt,
     rows::{OpenRows, RowFormat, Sent},
 };
 use crate::{
-    session::{Outcome, Rows},
+    session::{Outcome, Rows, SourceStatement},
     sqlstate::SqlError,
 };
 
@@ -22,25 +21,15 @@ impl Connection {
         self.statements.remove("");
         self.portals.remove("");
         let statements = self.session.parse(sql)?;
-        if statements.is_empty() {
-            self.outbound.push(&response::EmptyQueryResponse::new())?;
-        }
         for statement in statements {
             self.run_simple(statement).await?;
         }
         Ok(())
     }
 
-    async fn run_simple(&mut self, statement: ParsedStatement) -> Result<(), Halt> {
+    async fn run_simple(&mut self, statement: SourceStatement) -> Result<(), Halt> {
         let deadline = self.deadline();
-        let prepared = self
-            .link
-            .attend(deadline, self.session.prepare(statement, &[]))
-            .await??;
-        if !prepared.parameters.is_empty() {
-            return Err(no_parameters().into());
-        }
-        match self.execute(&prepared, Vec::new(), deadline).await? {
+        match self.run_statement(statement, deadline).await? {
             Outcome::Done(tag) => self.outbound.push_complete(tag)?,
             Outcome::Empty => self.outbound.push(&response::EmptyQueryResponse::new())?,
             Outcome::Rows(rows) => self.send_all(rows, deadline).await?,
