@@ -31,5 +31,6 @@ mod simple;
 mod startup;
 mod types;
 
+pub(crate) use decode::text_value;
 pub use listener::serve;
 pub use metrics::describe as describe_metrics;

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     session::{Outcome, Prepared, Session, SourceStatement, TransactionStatus},
-    sqlstate::{SqlError, code},
+    sqlstate::SqlError,
 };
 
 /// How long the client is given to take the message that ends its connection.

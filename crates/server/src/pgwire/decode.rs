@@ -40,13 +40,20 @@ pub(super) fn parameter(
         .map_err(|error| cast_error(&natural, target, SqlError::from(error)))
 }
 
+/// Reads a text as a value of a type by PostgreSQL's input rules: what COPY and string literals hold.
+pub(crate) fn text_value(
+    text: &str,
+    data_type: &DataType,
+    zone: Tz,
+) -> Result<ScalarValue, SqlError> {
+    let wire = super::types::wire_type(data_type);
+    parameter(Some(text.as_bytes()), &wire, Format::Text, data_type, zone)
+}
+
 /// A failed cast that says which value it was about.
 fn cast_error(value: &ScalarValue, target: &DataType, cause: SqlError) -> SqlError {
     let wanted = super::types::wire_type(target);
-    let message = format!(
-        "parameter value {value} cannot be used as {}",
-        display_name(&wanted)
-    );
+    let message = format!("value {value} cannot be used as {}", display_name(&wanted));
     SqlError::new(cause.code, message).with_detail(cause.message)
 }
 

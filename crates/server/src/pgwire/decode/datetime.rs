@@ -235,14 +235,14 @@ fn parse_zone(text: &str) -> Parsed<Tz> {
     .map_err(|_| Fault::Zone)
 }
 
-/// The moment when a clock of `zone` shows these microseconds. Of two such moments the first; of none (the hour that a change to summer
+/// The moment when a clock of `zone` shows these microseconds. Of two such moments the second (standard time); of none (the hour that a change to summer
 /// time skips), the one that a clock which was not changed would show.
 fn local_to_utc(local_micros: i64, zone: Tz) -> Parsed<i64> {
     let local: NaiveDateTime = DateTime::from_timestamp_micros(local_micros)
         .ok_or(Fault::Range)?
         .naive_utc();
     let offset = match zone.offset_from_local_datetime(&local) {
-        MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(offset, _) => offset,
+        MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => offset,
         MappedLocalTime::None => {
             let before = local
                 .checked_sub_signed(Duration::hours(3))
@@ -286,7 +286,7 @@ enum Unit {
 }
 
 impl IntervalParts {
-    /// Adds a signed decimal count of a unit; a fraction of a day goes to the time, one of a month is refused.
+    /// Adds a signed decimal count of a unit; a fraction goes to the next smaller one.
     fn add(&mut self, count: &str, unit: Unit) -> Parsed<()> {
         let (negative, digits) = match count.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -307,8 +307,12 @@ impl IntervalParts {
             added.map(|sum| *total = sum).ok_or(Fault::Range)
         };
         match unit {
-            Unit::Months(size) if millionths == 0 => add(&mut self.months, size, whole),
-            Unit::Months(_) => Err(Fault::Syntax),
+            Unit::Months(size) => {
+                let (months, rest) = (size * millionths / 1_000_000, size * millionths % 1_000_000);
+                add(&mut self.months, size, whole)?;
+                add(&mut self.months, 1, months)?;
+                add(&mut self.days, 1, rest * DAYS_PER_MONTH / 1_000_000)
+            }
             Unit::Days(size) => {
                 add(&mut self.days, size, whole)?;
                 add(&mut self.micros, size * 86_400, millionths)
@@ -325,6 +329,8 @@ impl IntervalParts {
     }
 }
 
+/// What PostgreSQL takes for the fraction of a month.
+const DAYS_PER_MONTH: i64 = 30;
 const HOUR: i64 = 3_600 * MICROS_PER_SECOND;
 const MINUTE: i64 = 60 * MICROS_PER_SECOND;
 
