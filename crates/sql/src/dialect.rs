@@ -28,6 +28,30 @@ const FUEL_PER_TOKEN: u64 = 50;
 /// Steps allowed however short the text, so that small nested queries never run out.
 const FUEL_FLOOR: u64 = 20_000;
 
+/// Words that are never the start of an operand.
+const NEVER_OPERANDS: &[&str] = &[
+    "and",
+    "as",
+    "else",
+    "end",
+    "except",
+    "from",
+    "group",
+    "having",
+    "intersect",
+    "into",
+    "join",
+    "limit",
+    "on",
+    "or",
+    "order",
+    "then",
+    "union",
+    "using",
+    "when",
+    "where",
+];
+
 /// A parse's budget of work.
 #[derive(Debug)]
 struct Fuel(Cell<u64>);
@@ -116,6 +140,12 @@ impl Dialect for HighwaterDialect {
         match parser.peek_tokens_ref::<4>().map(|token| &token.token) {
             [first, second, ..] if is_sign(first) && is_sign(second) => {
                 Some(self.parse_signs(parser))
+            }
+            // Most words can be names to the standard parser, and `a + FROM s` would add a column called "from".
+            [Token::Word(word), ..]
+                if word.quote_style.is_none() && NEVER_OPERANDS.contains(&word.value.as_str()) =>
+            {
+                Some(parser.expected("an expression", parser.peek_token()))
             }
             [
                 Token::Word(name),

@@ -513,7 +513,7 @@ fn clause_start(body: &str, tokens: &[TokenWithSpan], behind: &[&str]) -> usize 
             Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
             Token::RParen | Token::RBracket | Token::RBrace => depth = depth.saturating_sub(1),
             Token::Word(_) if depth == 0 && !seen_from => {
-                seen_from = streaming::is_any(tokens, index, &["from"])
+                seen_from = streaming::is_from(tokens, index)
             }
             Token::Word(_)
                 if depth == 0

@@ -14,11 +14,11 @@ pub struct Limits {
     pub statements: usize,
     /// Nesting of brackets, and of anything else that makes the parser recurse once per token.
     pub depth: usize,
-    /// Operators and set operators in a row at one level, since `a + b + c` is a tree as deep as it is long.
+    /// Operators in a row at one level, since `a + b + c` is a tree as deep as it is long.
     pub chain: usize,
     /// Queries inside queries.
     pub subqueries: usize,
-    /// Tables, joins and named subqueries of a statement: each is a level of the plan that is made from it.
+    /// Tables, joins, named subqueries and branches of set operations of a statement: each is a level of the plan made from it.
     pub relations: usize,
 }
 

@@ -354,7 +354,7 @@ mod tests {
             sources("a.b<=1.5e-3||'x'"),
             ["a", ".", "b", "<=", "1.5e-3", "||", "'x'"]
         );
-        assert_eq!(sources("x'ab'$1$a$;$a$"), ["x'ab'", "$1", "$a$;$a$"]);
+        assert_eq!(sources("x'ab'$a$;$a$ $1"), ["x'ab'", "$a$;$a$", "$1"]);
         assert_eq!(sources("a=-1"), ["a", "=", "-", "1"]);
         assert_eq!(
             sources("a<b<c<d>>>"),

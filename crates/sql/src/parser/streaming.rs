@@ -85,14 +85,14 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
         match &tokens[at].token {
             Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
             Token::RParen | Token::RBracket | Token::RBrace => depth = depth.saturating_sub(1),
-            Token::Word(_) if depth == 0 && is_any(tokens, at, &["from"]) => seen_from = true,
+            Token::Word(_) if depth == 0 && is_from(tokens, at) => seen_from = true,
             Token::Word(_)
                 if depth == 0 && is_any(tokens, at, &["union", "intersect", "except"]) =>
             {
                 set_operator = true
             }
             Token::Word(_) => refuse_join_window(tokens, at)?,
-            Token::Arrow if matches!(tokens.get(at + 1), Some(next) if next.token == Token::Mul) => {
+            Token::CustomBinaryOperator(operator) if operator == "->*" => {
                 return Err(SqlError::unsupported("\"->*\"", span)
                     .with_hint("name the fields of the struct"));
             }
@@ -277,8 +277,6 @@ fn end_of_list(tokens: &[TokenWithSpan], start: usize) -> usize {
                     "intersect",
                     "except",
                     "for",
-                    "join",
-                    "from",
                 ];
                 let named_window =
                     is_any(tokens, index, &["window"]) && is_any(tokens, index + 2, &["as"]);
@@ -291,6 +289,11 @@ fn end_of_list(tokens: &[TokenWithSpan], start: usize) -> usize {
         }
     }
     tokens.len()
+}
+
+/// Whether the token at `at` is the FROM of a query, and not that of `IS DISTINCT FROM`.
+pub(crate) fn is_from(tokens: &[TokenWithSpan], at: usize) -> bool {
+    is_any(tokens, at, &["from"]) && !(at > 0 && is_any(tokens, at - 1, &["distinct"]))
 }
 
 /// Whether the token at `at` is one of these words, without quotes.

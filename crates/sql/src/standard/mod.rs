@@ -1,7 +1,9 @@
 //! Handing the standard parts (queries, expressions, rows) to the standard parser.
 //!
-//! INVARIANT: no list of tokens reaches the standard parser before [`shape::check`] has bounded its depth and its chains, and none is
-//! parsed with less stack than that depth may need. So neither parsing nor dropping the result can overflow a stack.
+//! INVARIANT: no list of tokens reaches the standard parser before [`shape::check`] has bounded how deep it recurses and how deep a tree
+//! it makes, and none is parsed with less stack than that may need. The standard parser can grow its stack by itself (its feature
+//! `recursive-protection`), but not on every path, and by less than an unoptimized build takes. Dropping, cloning and comparing a tree
+//! recurse on the caller's stack: the bounds keep them within one megabyte in an optimized build, three in others.
 
 mod shape;
 
@@ -14,8 +16,8 @@ use crate::error::{Span, SqlError};
 use crate::limits::Limits;
 use crate::token::span_of;
 
-/// Nesting up to which the caller's own stack is enough.
-const SHALLOW_DEPTH: usize = 12;
+/// Nesting up to which the caller's own stack is enough: for some 300 kilobytes in an optimized build, a megabyte in others.
+const SHALLOW_DEPTH: usize = if cfg!(debug_assertions) { 3 } else { 12 };
 
 /// What the standard parser's own counter allows for one level of ours: a subquery costs it up to three.
 const COUNTS_PER_LEVEL: usize = 3;
@@ -72,16 +74,13 @@ fn parse_all<T: Send>(
             .name("sql-parse".to_string())
             .stack_size(counts * STACK_PER_COUNT)
             .spawn_scoped(scope, move || run(source, tokens, counts, parse));
-        let too_complex = |what: &str| {
-            Err(SqlError::TooComplex {
-                what: what.to_string(),
-                span: Span::new(source.end, source.end),
-            })
-        };
         match worker.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => too_complex("the parser failed on it"),
-            Err(_) => too_complex("no thread is left to parse it on"),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => Err(SqlError::TooComplex {
+                what: "no thread is left to parse it on".to_string(),
+                span: Span::new(source.end, source.end),
+            }),
         }
     })
 }

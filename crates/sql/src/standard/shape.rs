@@ -71,7 +71,7 @@ struct Shape {
     outer_recursion: usize,
     /// How many of these levels, the innermost left out, are queries.
     outer_queries: usize,
-    /// Tables, joins and named subqueries so far, on all levels.
+    /// Tables, joins, named subqueries and branches of set operations so far, on all levels.
     relations: usize,
 }
 
@@ -157,7 +157,7 @@ impl Shape {
     }
 }
 
-/// Counts one token that is no bracket; true if it brings in a table, a join or a named subquery.
+/// Counts one token that is no bracket; true if it brings in a table, a join, a named subquery or a branch of a set operation.
 fn count(level: &mut Level, token: &Token, previous: Option<&Token>) -> bool {
     match token {
         Token::Word(Word {
@@ -225,6 +225,7 @@ fn count_word(level: &mut Level, word: &str, previous: Option<&Token>) -> bool {
         "union" | "intersect" | "except" | "minus" => {
             level.set_operators += 1;
             level.in_from = false;
+            return true;
         }
         "case" => level.cases += 1,
         "end" => level.cases = level.cases.saturating_sub(1),
