@@ -179,15 +179,12 @@ impl ServerProcess {
                     self.log_tail()
                 );
             }
-            match self.endpoint.connect().await {
-                Ok(_) => return Ok(()),
-                Err(error) if Instant::now() > deadline => {
-                    bail!(
-                        "no connection within {START_LIMIT:?}: {error}\n{}",
-                        self.log_tail()
-                    );
-                }
-                Err(_) => tokio::time::sleep(POLL).await,
+            // A server that recovers has bound its port already and keeps clients waiting.
+            let left = deadline.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, self.endpoint.connect()).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(_)) => tokio::time::sleep(POLL).await,
+                Err(_) => bail!("no connection within {START_LIMIT:?}\n{}", self.log_tail()),
             }
         }
     }
