@@ -51,7 +51,9 @@ pub struct LogOptions {
     pub max_batch_bytes: usize,
     /// How much of a partition's end is kept in memory for readers that follow it. Default 1 MiB: a few steps.
     pub tail_bytes: usize,
-    /// How many files are kept open. Default 512: half of the usual soft limit of a process.
+    /// What all partitions together keep so. Default 32 MiB; with more than 32 busy partitions each keeps less.
+    pub tail_total_bytes: usize,
+    /// How many files are kept open. Default 512: half of the usual soft limit of a process. Files with bytes that are not synced come on top.
     pub max_open_files: usize,
     /// How many producers a partition remembers before it forgets the longest silent ones. Default 10,000.
     pub max_producers: usize,
@@ -67,6 +69,7 @@ impl Default for LogOptions {
             index_interval_bytes: 4096,
             max_batch_bytes: 16 << 20,
             tail_bytes: 1 << 20,
+            tail_total_bytes: 32 << 20,
             max_open_files: 512,
             max_producers: 10_000,
             clock: Arc::new(SystemClock),

@@ -19,6 +19,7 @@ use crate::{
         layout,
         partition::Partition,
         small_file,
+        tail::TailBudget,
         topics::{self, StoredTopics, Topic},
     },
     error::{LogError, LogResult},
@@ -72,11 +73,16 @@ impl EmbeddedLog {
         let fsync = options.fsync;
         let lock = prepare_folder(&*disk, dir)?;
         let files = FileCache::new(Arc::clone(&disk), options.max_open_files);
+        let tails = Arc::new(TailBudget::new(
+            options.tail_bytes,
+            options.tail_total_bytes,
+        ));
         let environment = Arc::new(Environment {
             disk,
             root: dir.to_path_buf(),
             options,
             files,
+            tails,
         });
         let StoredTopics { topics, damaged } = topics::open_all(&environment)?;
         let by_name = topics

@@ -29,6 +29,7 @@ pub use log::EmbeddedLog;
 
 use crate::{disk::Disk, options::LogOptions};
 use handles::FileCache;
+use tail::TailBudget;
 
 /// What all partitions share.
 #[derive(Debug)]
@@ -37,4 +38,5 @@ pub(crate) struct Environment {
     pub(crate) root: PathBuf,
     pub(crate) options: LogOptions,
     pub(crate) files: FileCache,
+    pub(crate) tails: Arc<TailBudget>,
 }

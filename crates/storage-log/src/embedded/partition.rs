@@ -7,7 +7,11 @@
 //! ORDER: append = write, then publish, then (by whoever waits) sync. Roll = sync the old segment, seal it, write the producer snapshot, create the new
 //! segment; each durable before the next.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -21,7 +25,7 @@ use crate::{
         layout::{self, SegmentFile},
         published::{ActiveSegment, Published},
         read::ReadCaches,
-        recovery_point::RecoveryPoint,
+        recovery_point,
         segment::SegmentContent,
         settings::PartitionSettings,
         small_file::{self, FileKind},
@@ -51,9 +55,15 @@ pub(crate) struct Partition {
     writer: Mutex<Writer>,
     pub(super) published: RwLock<Published>,
     pub(super) commit: GroupCommit,
-    recovery_point: RecoveryPoint,
     pub(super) caches: ReadCaches,
     pub(super) replays: ReplayCursors,
+}
+
+/// A batch that is in the file and not visible yet.
+struct Written {
+    batch: BatchView,
+    file: Arc<dyn DiskFile>,
+    position: u64,
 }
 
 /// What only the writer needs.
@@ -92,7 +102,6 @@ impl Partition {
     ) -> Self {
         let dir = layout::partition_dir(&environment.root, &id);
         Self {
-            recovery_point: RecoveryPoint::new(&dir),
             id,
             dir,
             environment,
@@ -102,6 +111,16 @@ impl Partition {
             commit: GroupCommit::new(durable),
             caches: ReadCaches::default(),
             replays: ReplayCursors::default(),
+        }
+    }
+
+    /// Seals an active segment with gaps, which only a folder that Kafka wrote can have: what we append is dense, and is checked to be.
+    pub(crate) fn seal_foreign(&self) -> LogResult<()> {
+        let mut writer = self.lock_writer()?;
+        let active = self.published.read().active.clone();
+        match active.filter(|active| !active.dense) {
+            Some(active) => self.roll(&mut writer, &active).map(drop),
+            None => Ok(()),
         }
     }
 
@@ -147,17 +166,17 @@ impl Partition {
                 }
             }
         }
-        let (batch, position) = self.write(&mut writer, batch)?;
+        let written = self.write(&mut writer, batch)?;
         let appended = Appended {
-            base_offset: batch.base_offset(),
-            last_offset: batch.last_offset(),
+            base_offset: written.batch.base_offset(),
+            last_offset: written.batch.last_offset(),
             duplicate: false,
         };
-        writer.producers.apply_records(batch.header());
+        writer.producers.apply_records(written.batch.header());
         writer
             .producers
             .forget_beyond(self.environment.options.max_producers);
-        self.publish(&mut writer, batch, position, None);
+        self.publish(&mut writer, written, None);
         Ok(appended)
     }
 
@@ -187,10 +206,11 @@ impl Partition {
             coordinator_epoch: 0,
         };
         let batch = marker.encode(producer, epoch, self.environment.options.clock.now_ms());
-        let (batch, position) = self.write(&mut writer, batch)?;
-        let offset = batch.base_offset();
-        let aborted = writer.producers.apply_marker(batch.header(), marker);
-        self.publish(&mut writer, batch, position, aborted);
+        let written = self.write(&mut writer, batch)?;
+        let offset = written.batch.base_offset();
+        let header = written.batch.header();
+        let aborted = writer.producers.apply_marker(header, marker);
+        self.publish(&mut writer, written, aborted);
         Ok(Some(offset))
     }
 
@@ -219,21 +239,15 @@ impl Partition {
 
     fn sync_to(&self, up_to: i64) -> LogResult<()> {
         self.commit.wait_for(&self.id, up_to, || {
-            // Segments before the active one were synced when they were sealed.
-            let (file, end) = {
+            let (unsynced, end) = {
                 let published = self.published.read();
-                (
-                    published
-                        .active
-                        .as_ref()
-                        .map(|active| Arc::clone(&active.file)),
-                    published.log_end,
-                )
+                (published.unsynced_file(), published.log_end)
             };
-            if let Some(file) = file {
+            if let Some(file) = unsynced {
                 file.sync_data()?;
+                self.published.write().note_synced(end);
             }
-            self.recovery_point.write(&*self.environment.disk, end);
+            recovery_point::write(&self.environment.files, &self.dir, end);
             Ok(end)
         })
     }
@@ -307,23 +321,26 @@ impl Partition {
     }
 
     /// Gives the batch its offsets and writes it behind the last one. Nothing is visible yet.
-    fn write(&self, writer: &mut Writer, batch: EncodedBatch) -> LogResult<(BatchView, u64)> {
+    fn write(&self, writer: &mut Writer, batch: EncodedBatch) -> LogResult<Written> {
         let (file, position) = self.make_room(writer, &batch)?;
         let batch = batch.stamp(Offset(writer.log_end));
         if let Err(error) = file.write_at(batch.as_bytes(), position) {
             writer.torn = true;
             return Err(self.io("append to")(error));
         }
-        Ok((batch, position))
+        Ok(Written {
+            batch,
+            file,
+            position,
+        })
     }
 
-    fn publish(
-        &self,
-        writer: &mut Writer,
-        batch: BatchView,
-        position: u64,
-        aborted: Option<AbortedTransaction>,
-    ) {
+    fn publish(&self, writer: &mut Writer, written: Written, aborted: Option<AbortedTransaction>) {
+        let Written {
+            batch,
+            file,
+            position,
+        } = written;
         writer.log_end = batch.last_offset().0 + 1;
         let last_stable = writer
             .producers
@@ -331,7 +348,7 @@ impl Partition {
             .unwrap_or(writer.log_end);
         self.published
             .write()
-            .push(batch, position, last_stable, aborted);
+            .push(batch, file, position, last_stable, aborted);
     }
 
     /// The file that takes the batch, and where.
@@ -349,26 +366,27 @@ impl Partition {
         let Some(active) = active else {
             return Ok((self.start_first_segment(writer)?, 0));
         };
+        let file = active
+            .file(&self.environment.files)
+            .map_err(self.io("open the active segment of"))?;
         if writer.torn {
-            active
-                .file
-                .truncate(active.bytes)
+            file.truncate(active.bytes)
                 .map_err(self.io("cut a failed write off"))?;
             writer.torn = false;
         }
         if active.bytes == 0
             || (fits && active.bytes + batch.len() as u64 <= self.settings.segment_bytes)
         {
-            return Ok((active.file, active.bytes));
+            return Ok((file, active.bytes));
         }
         Ok((self.roll(writer, &active)?, 0))
     }
 
     fn start_first_segment(&self, writer: &Writer) -> LogResult<Arc<dyn DiskFile>> {
-        let file = self.create_log_file(writer.log_end)?;
+        let (path, file) = self.create_log_file(writer.log_end)?;
         self.published.write().start_segment(
             writer.log_end,
-            Arc::clone(&file),
+            path,
             self.settings.index_interval_bytes,
         );
         Ok(file)
@@ -376,8 +394,11 @@ impl Partition {
 
     /// Seals the active segment and starts the next one. When it fails, the old one goes on as the active one and the next append tries again.
     fn roll(&self, writer: &mut Writer, active: &ActiveSegment) -> LogResult<Arc<dyn DiskFile>> {
-        let synced = active.file.sync_data().map(|()| writer.log_end);
-        self.commit.note(&self.id, synced)?;
+        if let Some(file) = &active.unsynced {
+            let synced = file.sync_data().map(|()| writer.log_end);
+            self.commit.note(&self.id, synced)?;
+            self.published.write().note_synced(writer.log_end);
+        }
         let (index, aborted) = {
             let published = self.published.read();
             let from = published
@@ -389,36 +410,33 @@ impl Partition {
             base: active.base,
             end: writer.log_end,
             log_bytes: active.bytes,
-            dense: true,
+            dense: active.dense,
             index: &index,
             aborted: &aborted,
         };
         let disk = &*self.environment.disk;
         let sealed = content.seal(disk, &self.dir)?;
         snapshot::write(disk, &self.dir, writer.log_end, &writer.producers)?;
-        let file = self.create_log_file(writer.log_end)?;
+        let (path, file) = self.create_log_file(writer.log_end)?;
         {
             let mut published = self.published.write();
             published.sealed.push(Arc::new(sealed));
-            published.start_segment(
-                writer.log_end,
-                Arc::clone(&file),
-                self.settings.index_interval_bytes,
-            );
+            published.start_segment(writer.log_end, path, self.settings.index_interval_bytes);
         }
-        self.recovery_point.write(disk, writer.log_end);
+        recovery_point::write(&self.environment.files, &self.dir, writer.log_end);
         self.retire_snapshots(writer);
         Ok(file)
     }
 
-    fn create_log_file(&self, base: i64) -> LogResult<Arc<dyn DiskFile>> {
+    fn create_log_file(&self, base: i64) -> LogResult<(Arc<Path>, Arc<dyn DiskFile>)> {
         let disk = &*self.environment.disk;
         let path = SegmentFile::Log.path(&self.dir, base);
         // An attempt that failed behind this point may have left it, empty.
+        self.environment.files.forget(&path);
         small_file::remove_if_there(disk, &path).map_err(self.io("start a segment of"))?;
         let file = disk.create(&path).map_err(self.io("start a segment of"))?;
         small_file::sync_dir(disk, &self.dir)?;
-        Ok(file)
+        Ok((path.into(), file))
     }
 
     fn retire_snapshots(&self, writer: &mut Writer) {
@@ -448,7 +466,7 @@ impl Partition {
 }
 
 /// Removes the files of a segment. What stays is removed when the partition is opened again.
-pub(crate) fn remove_segment(environment: &Environment, dir: &std::path::Path, base: i64) {
+pub(crate) fn remove_segment(environment: &Environment, dir: &Path, base: i64) {
     environment.files.forget(&SegmentFile::Log.path(dir, base));
     // ORDER: the log goes last, so that what is left after a crash is found by it.
     for kind in SegmentFile::ALL.into_iter().rev() {
@@ -463,10 +481,7 @@ pub(crate) fn remove_segment(environment: &Environment, dir: &std::path::Path, b
 }
 
 /// Removes a partition's folder with all that is in it; fine if it is gone.
-pub(crate) fn remove_partition_dir(
-    environment: &Environment,
-    dir: &std::path::Path,
-) -> LogResult<()> {
+pub(crate) fn remove_partition_dir(environment: &Environment, dir: &Path) -> LogResult<()> {
     let failed = || LogError::io(|| format!("remove \"{}\"", dir.display()));
     let names = match environment.disk.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,11 +1,14 @@
 //! What readers of a partition see. The writer changes it after its bytes are in the file, under a short lock.
 
-use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
+use std::{collections::HashMap, io, ops::RangeInclusive, path::Path, sync::Arc};
 
 use crate::{
     batch::BatchView,
     disk::DiskFile,
-    embedded::{index::SegmentIndex, scan::ScanStart, segment::SealedSegment, tail::Tail},
+    embedded::{
+        handles::FileCache, index::SegmentIndex, scan::ScanStart, segment::SealedSegment,
+        tail::Tail,
+    },
     log::{Isolation, Offset, PartitionOffsets},
     producer::AbortedTransaction,
 };
@@ -14,9 +17,23 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveSegment {
     pub(crate) base: i64,
-    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) path: Arc<Path>,
+    /// The file while it has bytes that are not synced; it is not closed before they are.
+    pub(crate) unsynced: Option<Arc<dyn DiskFile>>,
+    /// Every offset from the base on is there. Only a folder that Kafka wrote may have gaps here.
+    pub(crate) dense: bool,
     /// Bytes of whole batches; the file may be longer after a failed write.
     pub(crate) bytes: u64,
+}
+
+impl ActiveSegment {
+    /// The file, opened if need be.
+    pub(crate) fn file(&self, files: &FileCache) -> io::Result<Arc<dyn DiskFile>> {
+        match &self.unsynced {
+            Some(file) => Ok(Arc::clone(file)),
+            None => files.get(&self.path),
+        }
+    }
 }
 
 /// The published state of a partition.
@@ -47,16 +64,13 @@ pub(crate) enum ReadSource {
 
 impl Published {
     /// An empty segment at `base` takes what is appended from now on.
-    pub(crate) fn start_segment(
-        &mut self,
-        base: i64,
-        file: Arc<dyn DiskFile>,
-        index_interval: u32,
-    ) {
+    pub(crate) fn start_segment(&mut self, base: i64, path: Arc<Path>, index_interval: u32) {
         self.index = SegmentIndex::new(base, index_interval);
         self.active = Some(ActiveSegment {
             base,
-            file,
+            path,
+            unsynced: None,
+            dense: true,
             bytes: 0,
         });
     }
@@ -65,6 +79,7 @@ impl Published {
     pub(crate) fn push(
         &mut self,
         batch: BatchView,
+        file: Arc<dyn DiskFile>,
         position: u64,
         last_stable: i64,
         aborted: Option<AbortedTransaction>,
@@ -72,11 +87,28 @@ impl Published {
         self.index.observe(batch.header(), position);
         if let Some(active) = &mut self.active {
             active.bytes = position + batch.byte_len() as u64;
+            active.unsynced = Some(file);
         }
         self.log_end = batch.last_offset().0 + 1;
         self.last_stable = last_stable;
         self.aborted.extend(aborted);
         self.tail.push(batch);
+    }
+
+    /// The file that has to be synced. Segments before the active one were when they were sealed.
+    pub(crate) fn unsynced_file(&self) -> Option<Arc<dyn DiskFile>> {
+        self.active
+            .as_ref()
+            .and_then(|active| active.unsynced.clone())
+    }
+
+    /// Everything below `end` is on disk.
+    pub(crate) fn note_synced(&mut self, end: i64) {
+        if self.log_end <= end
+            && let Some(active) = &mut self.active
+        {
+            active.unsynced = None;
+        }
     }
 
     /// Where readers of that isolation have to stop.

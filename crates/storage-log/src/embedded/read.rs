@@ -15,7 +15,7 @@ use crate::{
         segment::SealedSegment,
         small_file,
     },
-    error::LogResult,
+    error::{LogError, LogResult},
     log::{Fetch, Isolation, Offset},
 };
 
@@ -255,7 +255,19 @@ impl Partition {
         let (base, sealed_end, file, start, bytes, dense) = match source {
             ReadSource::Active { segment, start } => {
                 let start = self.caches.take_cursor(segment.base, from).unwrap_or(start);
-                (segment.base, None, segment.file, start, segment.bytes, true)
+                let file = segment
+                    .file(&self.environment.files)
+                    .map_err(LogError::io(|| {
+                        format!("open \"{}\"", segment.path.display())
+                    }))?;
+                (
+                    segment.base,
+                    None,
+                    file,
+                    start,
+                    segment.bytes,
+                    segment.dense,
+                )
             }
             ReadSource::Sealed(segment) => {
                 let start = match self.caches.take_cursor(segment.base(), from) {

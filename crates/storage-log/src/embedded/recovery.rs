@@ -13,7 +13,7 @@ use crate::{
         layout::{self, SegmentFile, TEMPORARY},
         partition::{LOG_START, Partition, Writer, remove_segment},
         published::{ActiveSegment, Published},
-        recovery_point::RecoveryPoint,
+        recovery_point,
         scan::{BatchScanner, ScanError, ScanStart},
         segment::SealedSegment,
         settings::PartitionSettings,
@@ -39,14 +39,16 @@ pub(crate) fn open_partition(
         settings,
     };
     let (writer, published, durable) = recovery.run()?;
-    Ok(Partition::new(
+    let partition = Partition::new(
         Arc::clone(environment),
         id,
         settings,
         writer,
         published,
         durable,
-    ))
+    );
+    partition.seal_foreign()?;
+    Ok(partition)
 }
 
 struct Recovery<'a> {
@@ -70,7 +72,7 @@ type Sealed = Option<(SealedSegment, Vec<AbortedTransaction>)>;
 impl Recovery<'_> {
     fn run(&self) -> LogResult<(Writer, Published, i64)> {
         let mut folder = self.list()?;
-        let recovery_point = RecoveryPoint::read(&*self.environment.disk, self.dir)?;
+        let recovery_point = recovery_point::read(&*self.environment.disk, self.dir)?;
         let log_start = self.log_start(&mut folder, recovery_point)?;
         let Some((&active_base, sealed_bases)) = folder.bases.split_last() else {
             if let Some(acknowledged) = recovery_point.filter(|point| *point > log_start) {
@@ -274,17 +276,19 @@ impl Recovery<'_> {
             small_file::remove_if_there(disk, &SegmentFile::Seal.path(self.dir, base))
                 .map_err(failed())?;
         }
-        let file = disk.open(&path).map_err(failed())?;
+        let file = self.environment.files.get(&path).map_err(failed())?;
         let file_bytes = file.len().map_err(failed())?;
-        published.start_segment(base, Arc::clone(&file), self.settings.index_interval_bytes);
+        let interval = self.settings.index_interval_bytes;
+        published.start_segment(base, path.clone().into(), interval);
         published.log_end = base;
 
-        // Batches that Kafka compacted leave gaps even in the last segment of a folder it wrote; ours has none.
+        // Without a recovery point the folder may be one that Kafka wrote, where compaction may have left gaps.
+        let mut dense = true;
         let mut scanner = BatchScanner::new(
             Arc::clone(&file),
             ScanStart::of_segment(base),
             file_bytes,
-            true,
+            recovery_point.is_some(),
         );
         // The log start was synced up to before it was moved.
         let acknowledged = recovery_point.unwrap_or(0).max(published.log_start);
@@ -293,7 +297,8 @@ impl Recovery<'_> {
                 Ok(None) => break None,
                 Ok(Some((position, batch))) => {
                     let aborted = producers.apply(&batch)?;
-                    published.push(batch, position, 0, aborted);
+                    dense &= batch.base_offset().0 == published.log_end;
+                    published.push(batch, Arc::clone(&file), position, 0, aborted);
                 }
                 Err(ScanError::Io(source)) => return Err(failed()(source)),
                 Err(damage) => break Some(damage),
@@ -319,8 +324,15 @@ impl Recovery<'_> {
             // process may have been killed between creating the file and syncing its name.
             file.sync_data().map_err(failed())?;
             small_file::sync_dir(disk, self.dir)?;
-            RecoveryPoint::new(self.dir).write(disk, log_end);
+            // A recovery point says as well that the segment has no gaps.
+            if dense {
+                recovery_point::write(&self.environment.files, self.dir, log_end);
+            }
         }
+        if let Some(active) = &mut published.active {
+            active.dense = dense;
+        }
+        published.note_synced(log_end);
         Ok(())
     }
 
@@ -333,7 +345,7 @@ impl Recovery<'_> {
             log_end: log_start,
             last_stable: log_start,
             aborted: Vec::new(),
-            tail: Tail::new(self.environment.options.tail_bytes),
+            tail: Tail::new(Arc::clone(&self.environment.tails)),
         }
     }
 

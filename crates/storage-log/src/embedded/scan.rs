@@ -119,8 +119,7 @@ impl BatchScanner {
 
     /// The next batch was read already, as a whole.
     pub(crate) fn next_is_at_hand(&self) -> bool {
-        let at = usize::try_from(self.position - self.chunk_position).unwrap_or(usize::MAX);
-        let rest = self.chunk.get(at..).unwrap_or_default();
+        let rest = self.at_hand();
         BatchHeader::parse(rest).is_ok_and(|header| header.total_bytes <= rest.len())
     }
 
@@ -129,8 +128,7 @@ impl BatchScanner {
         if self.position >= self.end {
             return Ok(None);
         }
-        let header = BatchHeader::parse(&self.bytes_from_position(HEADER_BYTES)?)
-            .map_err(ScanError::Batch)?;
+        let header = self.next_header()?;
         let batch = BatchView::parse_front(&self.bytes_from_position(header.total_bytes)?)
             .map_err(ScanError::Batch)?;
         self.check_offsets(&batch)?;
@@ -152,29 +150,48 @@ impl BatchScanner {
         }
     }
 
-    /// At least `need` bytes from the current position, unless the file ends before.
-    fn bytes_from_position(&mut self, need: usize) -> Result<Bytes, ScanError> {
-        let left = self.end - self.position;
-        if need as u64 > left {
-            // Also keeps a hostile length from being allocated.
-            let have = usize::try_from(left).unwrap_or(usize::MAX);
-            return Err(ScanError::Batch(BatchError::Truncated { have, need }));
+    /// The header at the position, from the chunk at hand or else read alone: only it tells how large a chunk must be to hold the batch.
+    fn next_header(&self) -> Result<BatchHeader, ScanError> {
+        let at_hand = self.at_hand();
+        if at_hand.len() >= HEADER_BYTES {
+            return BatchHeader::parse(at_hand).map_err(ScanError::Batch);
         }
+        let mut header = [0; HEADER_BYTES];
+        let len = usize::try_from(self.end - self.position)
+            .unwrap_or(usize::MAX)
+            .min(HEADER_BYTES);
+        let read = self
+            .file
+            .read_at(&mut header[..len], self.position)
+            .map_err(ScanError::Io)?;
+        BatchHeader::parse(&header[..read]).map_err(ScanError::Batch)
+    }
+
+    /// What was read of the bytes from the position on.
+    fn at_hand(&self) -> &[u8] {
         let at = usize::try_from(self.position - self.chunk_position).unwrap_or(usize::MAX);
-        if self.chunk.len() < at.saturating_add(need) {
-            let len = usize::try_from(left)
-                .unwrap_or(usize::MAX)
-                .min(self.chunk_bytes.max(need));
-            let mut buffer = vec![0; len];
-            let read = self
-                .file
-                .read_at(&mut buffer, self.position)
-                .map_err(ScanError::Io)?;
-            buffer.truncate(read);
-            self.chunk = Bytes::from(buffer);
-            self.chunk_position = self.position;
-            return Ok(self.chunk.clone());
+        self.chunk.get(at..).unwrap_or_default()
+    }
+
+    /// At least the `need` bytes from the position on, unless the file ends before.
+    fn bytes_from_position(&mut self, need: usize) -> Result<Bytes, ScanError> {
+        let left = usize::try_from(self.end - self.position).unwrap_or(usize::MAX);
+        if need > left {
+            // Also keeps a hostile length from being allocated.
+            return Err(ScanError::Batch(BatchError::Truncated { have: left, need }));
         }
-        Ok(self.chunk.slice(at..))
+        let at_hand = self.at_hand();
+        if at_hand.len() >= need {
+            return Ok(self.chunk.slice_ref(at_hand));
+        }
+        let mut buffer = vec![0; left.min(self.chunk_bytes.max(need))];
+        let read = self
+            .file
+            .read_at(&mut buffer, self.position)
+            .map_err(ScanError::Io)?;
+        buffer.truncate(read);
+        self.chunk = Bytes::from(buffer);
+        self.chunk_position = self.position;
+        Ok(self.chunk.clone())
     }
 }

@@ -4,3 +4,4 @@ mod basics;
 mod crash;
 mod damage;
 mod support;
+mod threads;
