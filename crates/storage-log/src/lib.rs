@@ -31,5 +31,5 @@ pub use log::{
     AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionId, PartitionOffsets,
     ProducerId, ProducerState, Record, TopicConfig, TopicInfo, TopicPartition,
 };
-pub use options::{Clock, FsyncPolicy, LogOptions, SystemClock};
+pub use options::{FsyncPolicy, LogOptions};
 pub use partitioner::{murmur2, partition_for_key};

@@ -1,10 +1,6 @@
 //! How a log behaves, with the reason for each default.
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::Duration;
 
 use crate::error::{LogError, LogResult};
 
@@ -17,25 +13,6 @@ pub enum FsyncPolicy {
     Interval(Duration),
     /// The operating system writes back when it likes (Kafka's default). A crash of the process alone takes nothing.
     Never,
-}
-
-/// Where the log gets the time from: markers carry it.
-pub trait Clock: Send + Sync + fmt::Debug {
-    /// Milliseconds since the epoch.
-    fn now_ms(&self) -> i64;
-}
-
-/// The machine's clock.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now_ms(&self) -> i64 {
-        let since_epoch = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX)
-    }
 }
 
 /// Options of an embedded log. A topic's own settings win over `segment_bytes`, `index_interval_bytes` and `max_batch_bytes`.
@@ -57,8 +34,6 @@ pub struct LogOptions {
     pub max_open_files: usize,
     /// How many producers a partition remembers before it forgets the longest silent ones. Default 10,000.
     pub max_producers: usize,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
 }
 
 impl Default for LogOptions {
@@ -72,7 +47,6 @@ impl Default for LogOptions {
             tail_total_bytes: 32 << 20,
             max_open_files: 512,
             max_producers: 10_000,
-            clock: Arc::new(SystemClock),
         }
     }
 }

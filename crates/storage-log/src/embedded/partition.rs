@@ -189,13 +189,10 @@ impl Partition {
     ) -> LogResult<Option<Offset>> {
         let mut writer = self.lock_writer()?;
         writer.producers.check_epoch(&self.id, producer, epoch)?;
-        if writer
-            .producers
-            .get(producer)
-            .is_none_or(|entry| entry.open_transaction.is_none())
-        {
+        let entry = writer.producers.get(producer);
+        let Some(entry) = entry.filter(|entry| entry.open_transaction.is_some()) else {
             return Ok(None);
-        }
+        };
         let kind = if commit {
             ControlKind::Commit
         } else {
@@ -205,7 +202,9 @@ impl Partition {
             kind,
             coordinator_epoch: 0,
         };
-        let batch = marker.encode(producer, epoch, self.environment.options.clock.now_ms());
+        // A marker takes the time of the records it is about: the wall clock's would hide theirs from the time index, and a log that is written
+        // again from the same batches would differ.
+        let batch = marker.encode(producer, epoch, entry.last_timestamp);
         let written = self.write(&mut writer, batch)?;
         let offset = written.batch.base_offset();
         let header = written.batch.header();

@@ -396,7 +396,8 @@ impl Partition {
     ) -> LogResult<Option<Offset>> {
         let mut segment = self.segment_reader(source, from, SCAN_CHUNK_BYTES)?;
         while let Some((_, batch)) = self.next_batch(&mut segment)? {
-            if batch.max_timestamp() >= timestamp && batch.last_offset().0 >= log_start {
+            let holds_records = !batch.is_control() && batch.last_offset().0 >= log_start;
+            if holds_records && batch.max_timestamp() >= timestamp {
                 return Ok(Some(Offset(batch.base_offset().0.max(log_start))));
             }
         }

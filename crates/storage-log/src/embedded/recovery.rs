@@ -99,6 +99,7 @@ impl Recovery<'_> {
                     self.environment,
                     self.id,
                     self.dir,
+                    self.settings.index_interval_bytes,
                     base,
                     successor,
                     &mut producers,

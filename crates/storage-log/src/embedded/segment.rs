@@ -150,6 +150,7 @@ impl SealedSegment {
         environment: &Environment,
         partition: &TopicPartition,
         dir: &Path,
+        index_interval: u32,
         base: i64,
         successor: i64,
         producers: &mut ProducerTable,
@@ -162,7 +163,7 @@ impl SealedSegment {
         let log_bytes = file
             .len()
             .map_err(LogError::io(|| format!("read \"{}\"", path.display())))?;
-        let mut index = SegmentIndex::new(base, environment.options.index_interval_bytes);
+        let mut index = SegmentIndex::new(base, index_interval);
         let mut aborted = Vec::new();
         let mut dense = true;
         let mut scanner = BatchScanner::new(file, ScanStart::of_segment(base), log_bytes, false);

@@ -3,5 +3,6 @@
 mod basics;
 mod crash;
 mod damage;
+mod kafka;
 mod support;
 mod threads;
