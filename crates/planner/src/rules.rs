@@ -6,6 +6,7 @@
 
 mod cast_stored;
 mod complete_window_key;
+mod push_projection_below_windows;
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ pub(crate) fn optimize(
     // Without a start time nothing can fold a clock into the plan.
     let context = OptimizerContext::new_with_config_options(options.clone())
         .without_query_execution_start_time();
-    rewrite(stored, &context).map_err(|error| located.error(error))
+    let rewritten = rewrite(stored, &context).map_err(|error| located.error(error))?;
+    push_projection_below_windows::push_projection_below_windows(rewritten)
 }
 
 fn rewrite(plan: LogicalPlan, context: &OptimizerContext) -> Result<LogicalPlan> {
