@@ -66,7 +66,9 @@ impl Root {
         row: usize,
         record: &[u8],
     ) -> Result<(), String> {
-        if let Err(error) = std::str::from_utf8(record) {
+        if !record.is_ascii()
+            && let Err(error) = std::str::from_utf8(record)
+        {
             return Err(format!("not UTF-8 at byte {}", error.valid_up_to()));
         }
         let mut cursor = Cursor::new(record);

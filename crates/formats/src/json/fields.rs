@@ -85,11 +85,15 @@ impl FieldMatcher {
     #[inline]
     pub(super) fn next(&mut self, cursor: &mut Cursor<'_>, first: bool) -> Read<Next> {
         if let Some(place) = self.remembered.get(self.next)
-            && cursor.rest().starts_with(&place.bytes)
+            && begins_with(cursor.rest(), &place.bytes)
         {
             cursor.pos += place.bytes.len();
             self.next += 1;
             return Ok(Next::Field(place.field));
+        }
+        if !first && cursor.peek() == b'}' {
+            cursor.pos += 1;
+            return Ok(Next::End);
         }
         self.next_slowly(cursor, first)
     }
@@ -181,6 +185,21 @@ impl FieldMatcher {
     }
 }
 
+/// `starts_with` for the lengths that most places have: two words that overlap instead of a call.
+#[inline]
+fn begins_with(text: &[u8], place: &[u8]) -> bool {
+    let (Some(head), Some(tail)) = (place.first_chunk::<8>(), place.last_chunk::<8>()) else {
+        return text.starts_with(place);
+    };
+    if place.len() > 16 {
+        return text.starts_with(place);
+    }
+    let Some(text) = text.get(..place.len()) else {
+        return false;
+    };
+    text.first_chunk::<8>() == Some(head) && text.last_chunk::<8>() == Some(tail)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +280,20 @@ mod tests {
             assert!(columns(&mut matcher, r#"{"a":2}"#).is_ok());
             assert!(columns(&mut matcher, r#","a":2}"#).is_err());
             assert!(columns(&mut matcher, &format!(r#"{{"{long}":1{{"a":2}}"#)).is_err());
+        }
+    }
+
+    #[test]
+    fn begins_with_is_starts_with() {
+        let text: Vec<u8> = (0..40).collect();
+        for len in 0..text.len() {
+            assert!(begins_with(&text, &text[..len]));
+            assert!(!begins_with(&text[..len], &text));
+            for wrong in 0..len {
+                let mut place = text[..len].to_vec();
+                place[wrong] ^= 1;
+                assert!(!begins_with(&text, &place), "{wrong} of {len}");
+            }
         }
     }
 

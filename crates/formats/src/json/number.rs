@@ -13,6 +13,19 @@ const EXACT_POWERS: [f64; 23] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
+/// Powers of ten by which a value moves when up to eight digits follow.
+const POWERS_OF_TEN: [u64; 9] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+];
+
 /// Largest integer up to which every integer is an `f64`.
 const EXACT_INTEGER: u64 = 1 << 53;
 
@@ -99,6 +112,20 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn accumulate(&self, at: usize, mut value: u64) -> (u64, usize) {
         let mut end = at;
+        while let Some(word) = self.bytes.get(end..).and_then(<[u8]>::first_chunk) {
+            let word = u64::from_le_bytes(*word);
+            let count = leading_digits(word);
+            if count < 8 {
+                value = value
+                    .wrapping_mul(POWERS_OF_TEN[count])
+                    .wrapping_add(value_of_digits(word, count));
+                return (value, end + count);
+            }
+            value = value
+                .wrapping_mul(POWERS_OF_TEN[8])
+                .wrapping_add(value_of_digits(word, 8));
+            end += 8;
+        }
         while let Some(&byte) = self.bytes.get(end) {
             let digit = byte.wrapping_sub(b'0');
             if digit > 9 {
@@ -117,6 +144,31 @@ impl<'a> Cursor<'a> {
         }
         self.pos - start
     }
+}
+
+/// How many of the eight characters (the first in the lowest byte) are digits before one that is not.
+#[inline]
+fn leading_digits(word: u64) -> usize {
+    const HIGH_NIBBLES: u64 = 0xF0F0_F0F0_F0F0_F0F0;
+    const DIGITS: u64 = 0x3030_3030_3030_3030;
+    // A digit has the high nibble 3 and keeps it when 6 is added. A carry out of a byte only reaches bytes above it, and a byte that carries is
+    // no digit itself, so the lowest byte that is no digit is told right.
+    let odd = (word & HIGH_NIBBLES) ^ DIGITS;
+    let above_nine = (word.wrapping_add(0x0606_0606_0606_0606) & HIGH_NIBBLES) ^ DIGITS;
+    (odd | above_nine).trailing_zeros() as usize / 8
+}
+
+/// The value of the first `count` characters, which are digits; 1 <= `count` <= 8, or 0 for nothing.
+#[inline]
+fn value_of_digits(word: u64, count: usize) -> u64 {
+    if count == 0 {
+        return 0;
+    }
+    // Moved up, the digits end in the highest byte, and zeros come in front of them.
+    let digits = (word << (64 - 8 * count)) & 0x0F0F_0F0F_0F0F_0F0F;
+    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
+    (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xFFFF_FFFF
 }
 
 #[cfg(test)]
@@ -151,6 +203,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn eight_characters_at_once_agree_with_one_at_a_time(bytes: [u8; 8], digits in "[0-9]{0,8}") {
+            let mut word = bytes;
+            word[..digits.len()].copy_from_slice(digits.as_bytes());
+            let count = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let value = word[..count].iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
+            let word = u64::from_le_bytes(word);
+            prop_assert_eq!((leading_digits(word), value_of_digits(word, count)), (count, value));
+        }
+
         #[test]
         fn short_doubles_are_the_nearest(whole in 0u32.., fraction in 0u32..) {
             let text = format!("-{whole}.{fraction}");
