@@ -286,7 +286,7 @@ impl EncodedBatch {
 
     /// Assigns the base offset.
     pub(crate) fn stamp(mut self, base: Offset) -> BatchView {
-        header::stamp_base_offset(&mut self.bytes, base);
+        header::stamp(&mut self.bytes, base);
         self.header.base_offset = base.0;
         BatchView::trusted(self.header, Bytes::from(self.bytes))
     }

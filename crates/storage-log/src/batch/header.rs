@@ -247,9 +247,10 @@ pub(super) fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(&bytes[at::ATTRIBUTES..])
 }
 
-/// Sets the base offset of an encoded batch.
-pub(super) fn stamp_base_offset(batch: &mut [u8], offset: Offset) {
+/// Sets what the log assigns: the base offset, and the leader epoch, which is always 0 in a log with one server.
+pub(super) fn stamp(batch: &mut [u8], offset: Offset) {
     put(batch, at::BASE_OFFSET, offset.0.to_be_bytes());
+    put(batch, at::LEADER_EPOCH, 0i32.to_be_bytes());
 }
 
 fn field<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {

@@ -4,6 +4,9 @@
 //! names go back to the last folder sync plus a prefix of the later changes, files to the last sync plus any choice of the later writes,
 //! each whole, torn at a 512-byte sector, or lost. [`MemoryDisk::new`] keeps no undo records and is for engines that live in memory.
 
+mod content;
+mod faults;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
@@ -14,9 +17,8 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{Disk, DiskFile, DiskLock};
-
-/// What the hardware promises to write as a whole.
-const SECTOR: usize = 512;
+use content::Content;
+use faults::Faults;
 
 /// A disk in memory. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -47,76 +49,8 @@ enum NameChange {
 }
 
 #[derive(Debug, Default)]
-struct Faults {
-    /// Changes that still go through before the power goes.
-    changes_left: Option<u64>,
-    /// Syncs that still succeed before one fails.
-    syncs_left: Option<u64>,
-    /// Syncs answer at once and do nothing.
-    lying_syncs: bool,
-    /// Bytes that fit.
-    capacity: Option<u64>,
-    changes_seen: u64,
-    syncs_seen: u64,
-}
-
-impl Faults {
-    /// Counts a change; fails when the power is off.
-    fn change(&mut self) -> io::Result<()> {
-        match &mut self.changes_left {
-            Some(0) => return Err(io::Error::other("the power is off")),
-            Some(left) => *left -= 1,
-            None => {}
-        }
-        self.changes_seen += 1;
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.change()?;
-        self.syncs_seen += 1;
-        match &mut self.syncs_left {
-            Some(0) => Err(io::Error::other("injected sync failure")),
-            Some(left) => {
-                *left -= 1;
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
 struct Inode {
     content: Mutex<Content>,
-}
-
-#[derive(Debug, Default, Clone)]
-struct Content {
-    bytes: Vec<u8>,
-    unsynced: Vec<Undo>,
-}
-
-/// How to take back one change of a file.
-#[derive(Debug, Clone)]
-enum Undo {
-    Write {
-        at: usize,
-        len: usize,
-        overwritten: Vec<u8>,
-        old_len: usize,
-    },
-    Truncate {
-        cut: Vec<u8>,
-        old_len: usize,
-        new_len: usize,
-    },
-}
-
-/// A change since the last sync that a crash may keep.
-enum Redo {
-    Write { at: usize, bytes: Vec<u8> },
-    Truncate { new_len: usize },
 }
 
 impl MemoryDisk {
@@ -203,10 +137,7 @@ impl MemoryDisk {
             files.insert(
                 path,
                 Arc::new(Inode {
-                    content: Mutex::new(Content {
-                        bytes,
-                        unsynced: Vec::new(),
-                    }),
+                    content: Mutex::new(Content::settled(bytes)),
                 }),
             );
         }
@@ -263,10 +194,7 @@ impl MemoryDisk {
                 (
                     path.clone(),
                     Arc::new(Inode {
-                        content: Mutex::new(Content {
-                            bytes,
-                            unsynced: Vec::new(),
-                        }),
+                        content: Mutex::new(Content::settled(bytes)),
                     }),
                 )
             })
@@ -546,15 +474,7 @@ impl DiskFile for MemoryFile {
         state.faults.change()?;
         let mut content = self.inode.content.lock();
         let old_len = content.bytes.len();
-        if self.disk.tracked {
-            let cut = content.bytes.get(new_len..).unwrap_or_default().to_vec();
-            content.unsynced.push(Undo::Truncate {
-                cut,
-                old_len,
-                new_len,
-            });
-        }
-        content.bytes.resize(new_len, 0);
+        content.truncate(new_len, self.disk.tracked);
         state.used = (state.used + new_len as u64).saturating_sub(old_len as u64);
         Ok(())
     }
@@ -563,110 +483,12 @@ impl DiskFile for MemoryFile {
         let mut state = self.disk.state.lock();
         state.faults.sync()?;
         if !state.faults.lying_syncs {
-            self.inode.content.lock().unsynced.clear();
+            self.inode.content.lock().sync();
         }
         Ok(())
     }
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.inode.content.lock().bytes.len() as u64)
-    }
-}
-
-impl Content {
-    fn write(&mut self, at: usize, bytes: &[u8], tracked: bool) {
-        let old_len = self.bytes.len();
-        let end = at + bytes.len();
-        if tracked {
-            let overwritten = self
-                .bytes
-                .get(at..end.min(old_len))
-                .unwrap_or_default()
-                .to_vec();
-            self.unsynced.push(Undo::Write {
-                at,
-                len: bytes.len(),
-                overwritten,
-                old_len,
-            });
-        }
-        if at == old_len {
-            self.bytes.extend_from_slice(bytes);
-            return;
-        }
-        if end > old_len {
-            self.bytes.resize(end, 0);
-        }
-        self.bytes[at..end].copy_from_slice(bytes);
-    }
-
-    /// The synced bytes plus what `choose` keeps of the rest.
-    fn after_crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Vec<u8> {
-        let mut bytes = self.bytes.clone();
-        let mut redo = Vec::new();
-        for undo in self.unsynced.iter().rev() {
-            redo.push(undo.apply(&mut bytes));
-        }
-        for change in redo.into_iter().rev() {
-            match change {
-                Redo::Write { at, bytes: new } => {
-                    let kept = match choose(3) {
-                        0 => 0,
-                        1 => new.len(),
-                        _ => torn_len(at, new.len(), choose),
-                    };
-                    if kept > 0 {
-                        if bytes.len() < at + kept {
-                            bytes.resize(at + kept, 0);
-                        }
-                        bytes[at..at + kept].copy_from_slice(&new[..kept]);
-                    }
-                }
-                Redo::Truncate { new_len } => {
-                    if choose(2) == 1 {
-                        bytes.resize(new_len, 0);
-                    }
-                }
-            }
-        }
-        bytes
-    }
-}
-
-/// How much of a torn write stays: up to the end of some sector.
-fn torn_len(at: usize, len: usize, choose: &mut dyn FnMut(usize) -> usize) -> usize {
-    let sectors = (at + len).div_ceil(SECTOR) - at / SECTOR;
-    let end = (at / SECTOR + choose(sectors.max(1))) * SECTOR;
-    end.saturating_sub(at).min(len)
-}
-
-impl Undo {
-    /// Takes the change back and tells how to make it again.
-    fn apply(&self, bytes: &mut Vec<u8>) -> Redo {
-        match self {
-            Self::Write {
-                at,
-                len,
-                overwritten,
-                old_len,
-            } => {
-                let new = bytes[*at..at + len].to_vec();
-                bytes[*at..at + overwritten.len()].copy_from_slice(overwritten);
-                bytes.truncate(*old_len);
-                Redo::Write {
-                    at: *at,
-                    bytes: new,
-                }
-            }
-            Self::Truncate {
-                cut,
-                old_len,
-                new_len,
-            } => {
-                bytes.truncate((*new_len).min(*old_len));
-                bytes.extend_from_slice(cut);
-                Redo::Truncate { new_len: *new_len }
-            }
-        }
     }
 }

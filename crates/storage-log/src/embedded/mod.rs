@@ -13,6 +13,7 @@ mod log;
 mod partition;
 mod published;
 mod read;
+mod read_caches;
 mod recovery;
 mod recovery_point;
 mod scan;

@@ -24,7 +24,7 @@ use crate::{
         group_commit::GroupCommit,
         layout::{self, SegmentFile},
         published::{ActiveSegment, Published},
-        read::ReadCaches,
+        read_caches::ReadCaches,
         recovery_point,
         segment::SegmentContent,
         settings::PartitionSettings,
@@ -57,6 +57,9 @@ pub(crate) struct Partition {
     pub(super) commit: GroupCommit,
     pub(super) caches: ReadCaches,
     pub(super) replays: ReplayCursors,
+    /// The topic was deleted. Locked while the recovery point is written, so that a sync that is under way cannot write it into the folder of a
+    /// new topic of that name.
+    recovery_point_ends: Mutex<bool>,
 }
 
 /// A batch that is in the file and not visible yet.
@@ -111,6 +114,7 @@ impl Partition {
             commit: GroupCommit::new(durable),
             caches: ReadCaches::default(),
             replays: ReplayCursors::default(),
+            recovery_point_ends: Mutex::new(false),
         }
     }
 
@@ -246,7 +250,7 @@ impl Partition {
                 file.sync_data()?;
                 self.published.write().note_synced(end);
             }
-            recovery_point::write(&self.environment.files, &self.dir, end);
+            self.write_recovery_point(end);
             Ok(end)
         })
     }
@@ -298,6 +302,14 @@ impl Partition {
     /// Stops the writer for good, before the files go.
     pub(crate) fn retire(&self) {
         self.writer.lock().deleted = true;
+        *self.recovery_point_ends.lock() = true;
+    }
+
+    fn write_recovery_point(&self, offset: i64) {
+        let ends = self.recovery_point_ends.lock();
+        if !*ends {
+            recovery_point::write(&self.environment.files, &self.dir, offset);
+        }
     }
 
     /// Makes everything durable; part of a clean stop.
@@ -422,7 +434,7 @@ impl Partition {
             published.sealed.push(Arc::new(sealed));
             published.start_segment(writer.log_end, path, self.settings.index_interval_bytes);
         }
-        recovery_point::write(&self.environment.files, &self.dir, writer.log_end);
+        self.write_recovery_point(writer.log_end);
         self.retire_snapshots(writer);
         Ok(file)
     }

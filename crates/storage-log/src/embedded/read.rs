@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::{
     batch::BatchView,
     embedded::{
@@ -11,7 +9,7 @@ use crate::{
         layout::SegmentFile,
         partition::Partition,
         published::ReadSource,
-        scan::{BatchScanner, Expected, SCAN_CHUNK_BYTES, ScanStart},
+        scan::{BatchScanner, SCAN_CHUNK_BYTES, ScanStart},
         segment::SealedSegment,
         small_file,
     },
@@ -19,66 +17,8 @@ use crate::{
     log::{Fetch, Isolation, Offset},
 };
 
-/// Indexes of sealed segments kept in memory per partition: one reader far behind, one near, and room for two more.
-const INDEXES_KEPT: usize = 4;
-/// Positions kept where earlier reads ended: readers go on there without an index.
-const CURSORS_KEPT: usize = 16;
 /// Read at least so much at once, even for a small budget.
 const MIN_CHUNK_BYTES: usize = 16 << 10;
-
-/// What makes the next read cheaper. Nothing in it is needed.
-#[derive(Debug, Default)]
-pub(super) struct ReadCaches {
-    indexes: Mutex<Vec<(i64, Arc<SegmentIndex>)>>,
-    /// Segment base, and where in it an offset begins.
-    cursors: Mutex<Vec<(i64, i64, u64)>>,
-}
-
-impl ReadCaches {
-    /// Drops what is known of a segment.
-    pub(super) fn forget(&self, base: i64) {
-        self.indexes.lock().retain(|(of, _)| *of != base);
-        self.cursors.lock().retain(|(of, _, _)| *of != base);
-    }
-
-    fn index(&self, base: i64) -> Option<Arc<SegmentIndex>> {
-        let mut indexes = self.indexes.lock();
-        let at = indexes.iter().position(|(of, _)| *of == base)?;
-        let found = indexes.remove(at);
-        let index = Arc::clone(&found.1);
-        indexes.push(found);
-        Some(index)
-    }
-
-    fn keep_index(&self, base: i64, index: Arc<SegmentIndex>) {
-        let mut indexes = self.indexes.lock();
-        if indexes.len() == INDEXES_KEPT {
-            indexes.remove(0);
-        }
-        indexes.push((base, index));
-    }
-
-    /// Where a read that begins at `offset` in that segment finds it, if an earlier one ended there.
-    fn take_cursor(&self, base: i64, offset: i64) -> Option<ScanStart> {
-        let mut cursors = self.cursors.lock();
-        let at = cursors
-            .iter()
-            .position(|(of, at, _)| (*of, *at) == (base, offset))?;
-        let (_, _, position) = cursors.swap_remove(at);
-        Some(ScanStart {
-            position,
-            expected: Expected::Base(offset),
-        })
-    }
-
-    fn keep_cursor(&self, base: i64, offset: i64, position: u64) {
-        let mut cursors = self.cursors.lock();
-        if cursors.len() == CURSORS_KEPT {
-            cursors.remove(0);
-        }
-        cursors.push((base, offset, position));
-    }
-}
 
 /// A segment that can be scanned: file, valid bytes, offsets.
 #[derive(Debug)]
