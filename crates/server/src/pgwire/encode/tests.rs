@@ -504,6 +504,7 @@ fn columns_are_described_by_their_types() {
         told,
         [("n", 1700, -1, 786_440, 0), ("ids", 1016, -1, -1, 1)]
     );
-    let many = vec![Arc::new(Field::new("c", DataType::Int32, true)); MAX_COLUMNS + 1];
+    let column = Arc::new(Field::new("c", DataType::Int32, true));
+    let many = vec![column; MAX_COLUMNS + 1];
     assert!(row_description(&many, &vec![Format::Text; many.len()]).is_err());
 }
