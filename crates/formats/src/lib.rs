@@ -54,7 +54,8 @@ pub trait Decoder: Send {
 pub trait Encoder: Send {
     /// Appends one record per row to `out`. Rows that cannot be encoded are absent and reported by index.
     ///
-    /// A NULL in the only column of KAFKA or bare JSON is an absent record too, without an error: that is how these formats write NULL.
+    /// A NULL in the only column of KAFKA or bare JSON is an absent record too, without an error: that is how these formats write NULL. Whether a
+    /// row as a whole is a NULL key or a tombstone is the caller's business; an encoder writes every row it is given.
     fn encode(
         &mut self,
         columns: &[ArrayRef],
@@ -89,7 +90,10 @@ pub fn projected_decoder(
 }
 
 /// Makes an encoder of `spec` for the columns of `schema`.
+///
+/// Types that only represent the same values in another way (string views, dictionaries, timestamps in other units) are cast per run.
 pub fn encoder(spec: &FormatSpec, schema: SchemaRef) -> FormatResult<Box<dyn Encoder>> {
+    let schema = run::canonical(&schema);
     Ok(match spec {
         FormatSpec::None => Box::new(none::NoneFormat::new(&schema)?),
         FormatSpec::Kafka => Box::new(kafka::KafkaEncoder::new(schema)?),

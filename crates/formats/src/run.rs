@@ -1,8 +1,12 @@
 //! What every decoder and encoder does around its rows: bounds, column builders, error rows.
 
+use std::sync::Arc;
+
 use arrow::{
     array::{Array, ArrayRef},
-    datatypes::{Schema, SchemaRef},
+    compute::{CastOptions, cast_with_options},
+    datatypes::{DataType, FieldRef, Schema, SchemaRef, TimeUnit},
+    util::display::FormatOptions,
 };
 
 use crate::{
@@ -74,7 +78,59 @@ pub(crate) fn decode_rows(
     Ok(Decoded { columns, errors })
 }
 
-/// Checks the columns handed to an encoder against its schema, casts those of another representation (say, a string view) and gives the
+/// The schema with every type brought to the form that encoders read: views, dictionaries and large offsets are representations of the same
+/// values, and instants are written in milliseconds whatever unit they come in.
+pub(crate) fn canonical(schema: &Schema) -> SchemaRef {
+    Arc::new(Schema::new(
+        schema
+            .fields()
+            .iter()
+            .map(canonical_field)
+            .collect::<Vec<_>>(),
+    ))
+}
+
+fn canonical_field(field: &FieldRef) -> FieldRef {
+    Arc::new(
+        field
+            .as_ref()
+            .clone()
+            .with_data_type(canonical_type(field.data_type())),
+    )
+}
+
+fn canonical_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
+        DataType::BinaryView | DataType::LargeBinary | DataType::FixedSizeBinary(_) => {
+            DataType::Binary
+        }
+        DataType::Int8 | DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 => DataType::Int64,
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            DataType::Decimal128(*precision, *scale)
+        }
+        DataType::Date64 => DataType::Date32,
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Time32(TimeUnit::Millisecond),
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+        DataType::Dictionary(_, values) => canonical_type(values),
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            DataType::List(canonical_field(field))
+        }
+        DataType::Map(field, sorted) => DataType::Map(canonical_field(field), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(canonical_field).collect()),
+        other => other.clone(),
+    }
+}
+
+/// A value that the cast cannot hold is an error, never a silent NULL.
+const STRICT: CastOptions<'_> = CastOptions {
+    safe: false,
+    format_options: FormatOptions::new(),
+};
+
+/// Checks the columns handed to an encoder against its schema, casts those of another representation and gives the
 /// number of rows.
 pub(crate) fn check_columns(
     schema: &SchemaRef,
@@ -102,7 +158,7 @@ pub(crate) fn check_columns(
         checked.push(if column.data_type() == field.data_type() {
             ArrayRef::clone(column)
         } else {
-            arrow::compute::cast(column, field.data_type())?
+            cast_with_options(column, field.data_type(), &STRICT)?
         });
     }
     Ok((checked, rows))

@@ -34,7 +34,7 @@ impl<T: ArrowPrimitiveType> FixedColumn<T> {
         self.values.reserve(rows);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, value: T::Native) {
         self.values.push(value);
         self.validity.push_valid();

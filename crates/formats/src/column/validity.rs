@@ -16,7 +16,7 @@ impl Validity {
         self.len
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_valid(&mut self) {
         self.len += 1;
         if let Some(bits) = &mut self.bits {

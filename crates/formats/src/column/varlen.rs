@@ -41,7 +41,7 @@ impl VarlenColumn {
         self.bytes.reserve(self.last_len + self.last_len / 8);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);
         self.finish_value();
@@ -59,7 +59,7 @@ impl VarlenColumn {
     }
 
     /// Ends the value that was appended to [`Self::buffer`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish_value(&mut self) {
         // A run is bounded to a quarter of `i32::MAX` bytes, and no value is decoded to more than three times its encoded size.
         self.offsets

@@ -2,7 +2,13 @@
 
 use arrow::datatypes::Schema;
 
-use crate::{Decoded, Decoder, column::ColumnBuilder, error::FormatResult, run, scalar::push_text};
+use crate::{
+    Decoded, Decoder,
+    column::ColumnBuilder,
+    error::FormatResult,
+    run,
+    scalar::{push_text, scan},
+};
 
 use super::{
     NAME, check_schema,
@@ -60,8 +66,11 @@ fn decode_line(
     builders: &mut [ColumnBuilder],
     scratch: &mut Vec<u8>,
 ) -> Result<(), String> {
-    std::str::from_utf8(record)
-        .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
+    if !scan::is_ascii(record)
+        && let Err(error) = std::str::from_utf8(record)
+    {
+        return Err(format!("not UTF-8 at byte {}", error.valid_up_to()));
+    }
     let mut fields = Fields::new(record, delimiter);
     if fields.is_blank() && targets.len() > 1 {
         return Err(format!(

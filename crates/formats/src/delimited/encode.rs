@@ -11,7 +11,7 @@ use arrow::{
         Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Decimal128Array, Decimal256Array,
         StringArray,
     },
-    buffer::ScalarBuffer,
+    buffer::{NullBuffer, ScalarBuffer},
     datatypes::{
         DataType, Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int16Type,
         Int32Type, Int64Type, SchemaRef, Time32MillisecondType, TimestampMillisecondType,
@@ -22,7 +22,7 @@ use crate::{
     EncodedRecords, Encoder,
     error::{FormatError, FormatResult, RecordError},
     run,
-    scalar::{bytes, decimal, double, integer},
+    scalar::{bytes, decimal, double, integer, scan},
 };
 
 use super::{NAME, check_schema};
@@ -63,12 +63,14 @@ impl Encoder for DelimitedEncoder {
                 if index > 0 {
                     line.push(self.delimiter);
                 }
-                if writer.array.is_null(row) {
+                if writer.is_null(row) {
                     continue;
                 }
-                self.field.clear();
-                writer.write(row, &mut self.field);
-                write_field(line, &self.field, index == 0, self.delimiter);
+                let start = line.len();
+                writer.write(row, line);
+                if needs_quotes(&line[start..], index == 0, self.delimiter) {
+                    quote(line, start, &mut self.field);
+                }
             }
             out.finish_record();
         }
@@ -78,7 +80,7 @@ impl Encoder for DelimitedEncoder {
 
 /// One column, down-cast once per run.
 struct FieldWriter<'a> {
-    array: &'a ArrayRef,
+    nulls: Option<&'a NullBuffer>,
     values: Values<'a>,
 }
 
@@ -120,7 +122,15 @@ impl<'a> FieldWriter<'a> {
                 return Err(FormatError::ColumnMismatch { reason });
             }
         };
-        Ok(Self { array, values })
+        Ok(Self {
+            nulls: array.nulls(),
+            values,
+        })
+    }
+
+    #[inline]
+    fn is_null(&self, row: usize) -> bool {
+        self.nulls.is_some_and(|nulls| nulls.is_null(row))
     }
 
     /// Appends the text of a value that is not NULL.
@@ -151,14 +161,13 @@ impl<'a> FieldWriter<'a> {
     }
 }
 
-/// Appends a field's text, in quotes where the rule above asks for them.
-fn write_field(line: &mut Vec<u8>, text: &[u8], first: bool, delimiter: u8) {
-    if !needs_quotes(text, first, delimiter) {
-        line.extend_from_slice(text);
-        return;
-    }
+/// Puts the field that begins at `start` of the line in quotes. `field` is room to work in.
+fn quote(line: &mut Vec<u8>, start: usize, field: &mut Vec<u8>) {
+    field.clear();
+    field.extend_from_slice(&line[start..]);
+    line.truncate(start);
     line.push(b'"');
-    for &byte in text {
+    for &byte in &*field {
         if byte == b'"' {
             line.push(b'"');
         }
@@ -167,16 +176,22 @@ fn write_field(line: &mut Vec<u8>, text: &[u8], first: bool, delimiter: u8) {
     line.push(b'"');
 }
 
+#[inline]
 fn needs_quotes(text: &[u8], first: bool, delimiter: u8) -> bool {
     let (Some(&head), Some(&tail)) = (text.first(), text.last()) else {
         return first;
     };
+    let special = |byte| byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
+    let specials = |word| {
+        scan::equal(word, delimiter)
+            | scan::equal(word, b'"')
+            | scan::equal(word, b'\n')
+            | scan::equal(word, b'\r')
+    };
     (first && !head.is_ascii_alphanumeric())
         || head <= b'#'
         || tail <= b' '
-        || text
-            .iter()
-            .any(|&byte| byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r'))
+        || scan::first(text, specials, special) < text.len()
 }
 
 #[cfg(test)]
@@ -209,8 +224,8 @@ mod tests {
                 "{text:?} first={first}"
             );
         }
-        let mut line = Vec::new();
-        write_field(&mut line, b"say \"hi\"", false, b',');
-        assert_eq!(line, b"\"say \"\"hi\"\"\"");
+        let mut line = b"a,say \"hi\"".to_vec();
+        quote(&mut line, 2, &mut Vec::new());
+        assert_eq!(line, b"a,\"say \"\"hi\"\"\"");
     }
 }

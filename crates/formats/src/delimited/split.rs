@@ -2,6 +2,8 @@
 //!
 //! Invariant: every call of [`Fields::next`] consumes at least one byte or ends the line, so a record is read once from front to back.
 
+use crate::scalar::scan;
+
 /// The fields of one record, from left to right.
 pub(super) struct Fields<'a> {
     record: &'a [u8],
@@ -51,10 +53,13 @@ impl<'a> Fields<'a> {
             return self.quoted(scratch).map(Some);
         }
         let delimiter = self.delimiter;
-        let len = rest
-            .iter()
-            .position(|&byte| byte == delimiter || is_line_end(byte))
-            .unwrap_or(rest.len());
+        let len = scan::first(
+            rest,
+            |word| {
+                scan::equal(word, delimiter) | scan::equal(word, b'\n') | scan::equal(word, b'\r')
+            },
+            |byte| byte == delimiter || is_line_end(byte),
+        );
         self.pos += len;
         self.end_field();
         Ok(Some(Field::Slice(&rest[..len])))

@@ -103,6 +103,7 @@ impl<'a> Cursor<'a> {
             b't' => self.literal(b"true"),
             b'f' => self.literal(b"false"),
             b'n' => self.literal(b"null"),
+            b'-' | b'0'..=b'9' if self.short_integer().is_some() => Ok(()),
             b'-' | b'0'..=b'9' => self.number().map(|_| ()),
             _ => Err(self.fault("not a JSON value")),
         }

@@ -10,7 +10,7 @@ use crate::{
     column::{ColumnBuilder, ListColumn, MapColumn, StructColumn},
     error::FormatResult,
     run,
-    scalar::{decimal, double, push_text, value},
+    scalar::{decimal, double, push_text, scan, value},
 };
 
 use super::{
@@ -66,7 +66,7 @@ impl Root {
         row: usize,
         record: &[u8],
     ) -> Result<(), String> {
-        if !record.is_ascii()
+        if !scan::is_ascii(record)
             && let Err(error) = std::str::from_utf8(record)
         {
             return Err(format!("not UTF-8 at byte {}", error.valid_up_to()));
@@ -266,10 +266,11 @@ fn decode_value(
                 return Ok(());
             }
         }
-        ColumnBuilder::Utf8(column) if cursor.peek() == b'"' => {
-            cursor.string()?.append_to(column.buffer())?;
-            column.finish_value();
-            return Ok(());
+        ColumnBuilder::Utf8(column) => {
+            if let Some(text) = cursor.plain_string() {
+                column.push(text);
+                return Ok(());
+            }
         }
         ColumnBuilder::Float64(column) => {
             if let Some(value) = cursor.short_double() {

@@ -1,5 +1,7 @@
 //! JSON strings.
 
+use crate::scalar::scan;
+
 use super::cursor::{Cursor, Fault, Read};
 
 /// A string's text between its quotes.
@@ -13,6 +15,20 @@ pub(super) struct RawString<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    /// Reads a string without escapes: its text. `None` leaves the cursor where it was.
+    ///
+    /// Nearly all strings are such. A slice travels in registers, which the result of [`Self::string`] is too large for.
+    #[inline(always)]
+    pub(super) fn plain_string(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest().strip_prefix(b"\"")?;
+        let len = plain_run(rest);
+        if rest.get(len) != Some(&b'"') {
+            return None;
+        }
+        self.pos += len + 2;
+        Some(&rest[..len])
+    }
+
     /// Reads a string at its opening quote, leaving escapes as they are.
     #[inline]
     pub(super) fn string(&mut self) -> Read<RawString<'a>> {
@@ -56,6 +72,9 @@ impl<'a> Cursor<'a> {
     /// Steps over a string, checking its escapes.
     #[inline]
     pub(super) fn skip_string(&mut self) -> Read<()> {
+        if self.plain_string().is_some() {
+            return Ok(());
+        }
         let string = self.string()?;
         if string.escaped {
             string.unescape(|_| {})
@@ -134,34 +153,14 @@ fn code_unit(escape: &[u8]) -> Option<u32> {
     })
 }
 
-/// Bytes up to the first quote, backslash or control character, eight at a time.
-#[inline]
+/// Bytes up to the first quote, backslash or control character.
+#[inline(always)]
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
-    let (words, tail) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let special = special_bytes(u64::from_le_bytes(*word));
-        if special != 0 {
-            return index * 8 + special.trailing_zeros() as usize / 8;
-        }
-    }
-    let tail_len = tail
-        .iter()
-        .position(|&byte| byte < b' ' || byte == b'"' || byte == b'\\')
-        .unwrap_or(tail.len());
-    words.len() * 8 + tail_len
-}
-
-/// The high bit of each byte that is special. Exact for the lowest such byte; above it a borrow may set bits that mean nothing.
-#[inline]
-fn special_bytes(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let below_blank = word.wrapping_sub(ONES * b' ' as u64) & !word;
-    let is_quote = quote.wrapping_sub(ONES) & !quote;
-    let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
-    (below_blank | is_quote | is_backslash) & HIGH_BITS
+    scan::first(
+        bytes,
+        |word| scan::less(word, b' ') | scan::equal(word, b'"') | scan::equal(word, b'\\'),
+        |byte| byte < b' ' || byte == b'"' || byte == b'\\',
+    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,10 @@
 //! Integers as decimal text.
 
+use super::scan;
+
+/// Digits that surely fit an `i64`.
+pub(crate) const SAFE_DIGITS: usize = 18;
+
 /// Appends `value` in decimal.
 pub(crate) fn write<I: itoa::Integer>(out: &mut Vec<u8>, value: I) {
     let mut buffer = itoa::Buffer::new();
@@ -15,6 +20,11 @@ pub(crate) fn parse(text: &[u8]) -> Option<i64> {
     };
     if digits.is_empty() {
         return None;
+    }
+    if digits.len() <= SAFE_DIGITS {
+        let (value, end) = scan::accumulate(digits, 0, 0);
+        let value = value.cast_signed();
+        return (end == digits.len()).then_some(if negative { -value } else { value });
     }
     let mut value = 0i64;
     for &byte in digits {

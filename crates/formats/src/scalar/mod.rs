@@ -8,6 +8,7 @@ pub(crate) mod datetime;
 pub(crate) mod decimal;
 pub(crate) mod double;
 pub(crate) mod integer;
+pub(crate) mod scan;
 pub(crate) mod value;
 
 pub(crate) use value::push_text;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use arrow::{
     array::{
-        Array, ArrayRef, AsArray, BinaryArray, Decimal128Array, Float64Array, Int64Array,
-        StringArray, TimestampMillisecondArray,
+        Array, ArrayRef, AsArray, BinaryArray, Decimal128Array, DictionaryArray, Float64Array,
+        Int64Array, StringArray, StringViewArray, TimestampMillisecondArray,
+        TimestampNanosecondArray, UInt32Array,
     },
-    datatypes::{DataType, Field, Fields, Int64Type, TimeUnit},
+    datatypes::{DataType, Field, Fields, Int32Type, Int64Type, TimeUnit},
 };
+use proptest::prelude::*;
 
 use super::{decode, display, encode, schema, texts};
 use crate::{EncodedRecords, FormatError, FormatSpec, decoder, encoder, projected_decoder};
@@ -489,6 +491,36 @@ fn a_bare_null_is_an_absent_record() {
 }
 
 #[test]
+fn other_representations_are_written_alike() {
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringViewArray::from(vec![Some("x"), None])),
+        Arc::new(
+            vec![Some("y"), None]
+                .into_iter()
+                .collect::<DictionaryArray<Int32Type>>(),
+        ),
+        Arc::new(TimestampNanosecondArray::from(vec![Some(1_500_000), None])),
+        Arc::new(UInt32Array::from(vec![Some(u32::MAX), None])),
+    ];
+    let names = ["a", "b", "c", "d"];
+    let fields: Vec<_> = names
+        .into_iter()
+        .zip(&columns)
+        .map(|(name, column)| (name, column.data_type().clone()))
+        .collect();
+    assert_eq!(
+        encode(&WRAPPED, &schema(&fields), &columns)
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>(),
+        [
+            r#"{"a":"x","b":"y","c":1,"d":4294967295}"#,
+            r#"{"a":null,"b":null,"c":null,"d":null}"#
+        ]
+    );
+}
+
+#[test]
 fn wrong_columns_are_refused() {
     let one = schema(&[("a", DataType::Int64)]);
     let mut json = encoder(&WRAPPED, one).unwrap();
@@ -501,6 +533,11 @@ fn wrong_columns_are_refused() {
     let narrow: ArrayRef = Arc::new(arrow::array::Int32Array::from(vec![7]));
     json.encode(&[narrow], &mut out).unwrap();
     assert_eq!(out.get(0), Some(&br#"{"a":7}"#[..]));
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["seven"]));
+    assert!(matches!(
+        json.encode(&[text], &mut out),
+        Err(FormatError::Arrow(_))
+    ));
 
     let numbered = DataType::Map(
         Arc::new(Field::new(
@@ -515,4 +552,79 @@ fn wrong_columns_are_refused() {
     );
     assert!(decoder(&WRAPPED, schema(&[("m", numbered)])).is_err());
     assert!(decoder(&WRAPPED, schema(&[("m", DataType::UInt64)])).is_err());
+}
+
+/// Text that is nearly JSON: tokens in any order.
+fn nearly_json() -> impl Strategy<Value = String> {
+    let token = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"a\"",
+        "\"b\\n\"",
+        "\"\\u00e9\"",
+        "\"\\ud83d\\ude00\"",
+        "\"\\ud83d\"",
+        "\"\\q\"",
+        "\"",
+        "1",
+        "-0",
+        "0.5",
+        "1e-3",
+        "-",
+        "01",
+        "1.",
+        "true",
+        "false",
+        "null",
+        "nul",
+        " ",
+        "\n",
+        "é",
+        "\"\u{1}\"",
+    ]);
+    prop::collection::vec(token, 0..10).prop_map(|tokens| tokens.concat())
+}
+
+/// Text that is JSON.
+fn json_value() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec!["1", "-2.5e-3", "\"x\"", "\"\\u0041\"", "true", "null"])
+        .prop_map(str::to_owned);
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let list = prop::collection::vec(inner.clone(), 0..4);
+        prop_oneof![
+            list.clone()
+                .prop_map(|values| format!("[{}]", values.join(", "))),
+            list.prop_map(|values| {
+                let fields: Vec<String> = values
+                    .iter()
+                    .enumerate()
+                    .map(|(index, value)| format!("\"k{index}\" : {value}"))
+                    .collect();
+                format!("{{{}}}", fields.join(","))
+            }),
+        ]
+    })
+}
+
+proptest! {
+    /// What is JSON is decided as another parser decides it, in a field that no column takes and in one that takes anything as text.
+    #[test]
+    fn validity_agrees_with_simd_json(value in prop_oneof![nearly_json(), json_value()]) {
+        let expected = simd_json::to_tape(&mut value.clone().into_bytes()).is_ok();
+        let schema = schema(&[("t", DataType::Utf8)]);
+        for field in ["t", "other"] {
+            let record = format!("{{\"{field}\":{value}}}");
+            let decoded = decode(&WRAPPED, &schema, &[&record]);
+            // Closing braces and commas in the text may make a valid record of an invalid value.
+            let whole = simd_json::to_tape(&mut record.clone().into_bytes()).is_ok();
+            prop_assert_eq!(decoded.errors.is_empty(), whole, "{}", record);
+            prop_assert!(whole || !expected);
+        }
+        let bare = decode(&BARE, &schema, &[&value]);
+        prop_assert_eq!(bare.errors.is_empty(), expected, "{}", value);
+    }
 }
