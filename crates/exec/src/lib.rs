@@ -1,1 +1,44 @@
-//! placeholder
+//! Running dataflow plans: steps, state, snapshots, change feeds.
+//!
+//! [`Engine`] is what the server talks to. Behind it one thread owns the pipeline: all queries as one graph that moves in steps (`step`). Each
+//! step is written to a journal before it runs and committed once it is on disk; checkpoints and the journal bring everything back after a
+//! crash (`recovery`). Pull queries read a [`Snapshot`], push queries subscribe to the changes of each step.
+//!
+//! Everything here is synchronous. Operators are functions of (state, change, step), so a step that runs again gives the same result.
+
+mod backfill;
+mod checkpoint;
+mod committer;
+mod delta;
+mod engine;
+mod error;
+mod eval;
+mod exchange;
+mod feed;
+mod journal;
+mod operator;
+mod operators;
+mod pipeline;
+mod pipeline_thread;
+mod producer;
+mod query;
+mod recovery;
+mod rejects;
+mod relation;
+mod shared;
+mod sink;
+mod snapshot;
+mod source;
+mod state;
+mod step;
+mod subscribe;
+
+pub use engine::{
+    Engine, EngineOptions, OffsetReset, PersistentQuery, QueryOutput, QueryState, QueryStatus,
+    SourceStatus,
+};
+pub use error::{ExecError, ExecResult};
+pub use feed::{ChangeBatch, ChangeReceiver, FeedClosed, SubscribeOptions, SubscriptionId};
+pub use operator::Rejected;
+pub use relation::{DecodedRows, EncodedRows, RelationDecoder, RelationEncoder};
+pub use snapshot::{KeyRange, Snapshot, TableReader};

@@ -1,0 +1,303 @@
+//! Checkpoints: hard-linked state with a manifest that names the step, and the choice of one at start.
+//!
+//! ```text
+//! checkpoints/00000000000000000042/MANIFEST    crc32 (8 hex digits), newline, JSON
+//! checkpoints/00000000000000000042/db/         hard links of RocksDB's files
+//! live/                                        the database in use; made anew from a checkpoint at each start
+//! ```
+//!
+//! ORDER: the sinks' topics are synced, then the database is flushed and linked into a folder with a temporary name, then the manifest is
+//! written and synced, then the folder gets its name, then its parent is synced. A folder with its name is whole.
+//! INVARIANT: the journal keeps every step behind the oldest checkpoint that is kept.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use highwater_storage_log::{Log, Offset, TopicPartition};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{ExecError, ExecResult},
+    producer::ProducerPosition,
+    state::{BaseSnapshot, RocksState, Run, StateChanges, StatePrefix},
+};
+
+/// Version of the manifest; a newer one is refused.
+const FORMAT: u32 = 1;
+
+/// How many checkpoints are kept: the newest, and one to fall back to.
+const KEPT: usize = 2;
+
+/// What a checkpoint says beside the state itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this format.
+    pub format: u32,
+    /// The step whose state this is.
+    pub step: u64,
+    /// Offset of the first journal entry behind it.
+    pub journal: i64,
+    /// Positions of the sources.
+    pub sources: Vec<SourceManifest>,
+    /// The queries that took part.
+    pub queries: Vec<QueryManifest>,
+    /// The engine's producer on the processing log.
+    pub processing_log: Vec<ProducerPosition>,
+}
+
+/// Positions of one source.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SourceManifest {
+    /// The relation.
+    pub relation: u64,
+    /// Next offset to read, by partition.
+    pub positions: Vec<i64>,
+}
+
+/// One query.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct QueryManifest {
+    /// Identity.
+    pub query: u64,
+    /// Where its producer stands.
+    pub sink: Vec<ProducerPosition>,
+    /// Rows of its table.
+    pub rows: i64,
+    /// For a query that does not run: where it stopped reading, by relation.
+    pub stopped_at: Option<Vec<SourceManifest>>,
+    /// Where it began to read, by relation: what a rebuild starts from.
+    pub origin: Vec<SourceManifest>,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+}
+
+/// All that one checkpoint writes, taken between two steps.
+pub struct CheckpointWork {
+    /// What the manifest will say.
+    pub manifest: Manifest,
+    /// Operator state.
+    pub changes: Vec<(StatePrefix, StateChanges)>,
+    /// Tables.
+    pub runs: Vec<(StatePrefix, Vec<Arc<Run>>)>,
+    /// What has to be on disk first.
+    pub sinks: Vec<(TopicPartition, Offset)>,
+}
+
+/// Outcome of a checkpoint.
+pub struct CheckpointDone {
+    /// The step whose state it holds.
+    pub step: u64,
+    /// The database as the checkpoint left it.
+    pub base: Arc<BaseSnapshot>,
+    /// Journal entries below this are not needed any more.
+    pub journal_keep: Offset,
+}
+
+/// Folders of a pipeline's state.
+#[derive(Debug, Clone)]
+pub struct CheckpointStore {
+    root: PathBuf,
+}
+
+impl CheckpointStore {
+    /// Opens the folders below `root`, or makes them.
+    pub fn open(root: &Path) -> ExecResult<Self> {
+        let store = Self {
+            root: root.to_owned(),
+        };
+        let folder = store.folder();
+        fs::create_dir_all(&folder).map_err(io("create", &folder))?;
+        Ok(store)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root.join("checkpoints")
+    }
+
+    /// Folder of the live database.
+    pub fn live(&self) -> PathBuf {
+        self.root.join("live")
+    }
+
+    /// Finished checkpoints, newest first.
+    pub fn list(&self) -> ExecResult<Vec<(u64, PathBuf)>> {
+        let folder = self.folder();
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(io("list", &folder))? {
+            let entry = entry.map_err(io("list", &folder))?;
+            if let Some(step) = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+            {
+                found.push((step, entry.path()));
+            }
+        }
+        found.sort_by_key(|(step, _)| std::cmp::Reverse(*step));
+        Ok(found)
+    }
+
+    /// Writes a checkpoint: runs on a thread of its own. After an error it can be tried again with the same work.
+    pub fn write(
+        &self,
+        log: &dyn Log,
+        state: &RocksState,
+        work: &CheckpointWork,
+    ) -> ExecResult<CheckpointDone> {
+        for (partition, end) in &work.sinks {
+            log.sync(partition, *end)?;
+        }
+        state.write(&work.changes)?;
+        for (prefix, runs) in &work.runs {
+            state.write_runs(*prefix, runs)?;
+        }
+        let step = work.manifest.step;
+        let folder = self.folder();
+        let unfinished = folder.join("unfinished");
+        remove_folder(&unfinished)?;
+        fs::create_dir(&unfinished).map_err(io("create", &unfinished))?;
+        state.write_checkpoint(&unfinished.join("db"))?;
+        write_manifest(&unfinished, &work.manifest)?;
+        let finished = folder.join(format!("{step:020}"));
+        // A step can be checkpointed twice: after a recovery that had nothing to replay.
+        remove_folder(&finished)?;
+        fs::rename(&unfinished, &finished).map_err(io("rename", &unfinished))?;
+        sync_folder(&folder)?;
+
+        let mut journal_keep = work.manifest.journal;
+        for (position, (_, path)) in self.list()?.into_iter().enumerate() {
+            if position >= KEPT {
+                remove_folder(&path)?;
+            } else if let Ok(manifest) = read_manifest(&path) {
+                journal_keep = journal_keep.min(manifest.journal);
+            }
+        }
+        Ok(CheckpointDone {
+            step,
+            base: state.snapshot(),
+            journal_keep: Offset(journal_keep),
+        })
+    }
+
+    /// Opens the newest checkpoint that is whole as the live database, or an empty one when there is none.
+    pub fn restore(&self) -> ExecResult<(RocksState, Option<Manifest>)> {
+        let live = self.live();
+        let checkpoints = self.list()?;
+        let none = checkpoints.is_empty();
+        for (step, path) in checkpoints {
+            match self.restore_one(&path) {
+                Ok((state, manifest)) => return Ok((state, Some(manifest))),
+                Err(error) => {
+                    tracing::error!(step, %error, "checkpoint is damaged, trying the one before")
+                }
+            }
+        }
+        if !none {
+            return Err(ExecError::Corrupt {
+                what: "state".into(),
+                detail: "none of the checkpoints can be opened".into(),
+            });
+        }
+        remove_folder(&live)?;
+        Ok((RocksState::open(&live)?, None))
+    }
+
+    fn restore_one(&self, path: &Path) -> ExecResult<(RocksState, Manifest)> {
+        let manifest = read_manifest(path)?;
+        let live = self.live();
+        remove_folder(&live)?;
+        fs::create_dir_all(&live).map_err(io("create", &live))?;
+        let source = path.join("db");
+        for entry in fs::read_dir(&source).map_err(io("list", &source))? {
+            let entry = entry.map_err(io("list", &source))?;
+            let target = live.join(entry.file_name());
+            // Sorted files never change and can be shared; the others are written to.
+            let shared = entry
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "sst");
+            if shared {
+                fs::hard_link(entry.path(), &target).map_err(io("link", &target))?;
+            } else {
+                fs::copy(entry.path(), &target).map_err(io("copy", &target))?;
+            }
+        }
+        Ok((RocksState::open(&live)?, manifest))
+    }
+}
+
+fn write_manifest(folder: &Path, manifest: &Manifest) -> ExecResult<()> {
+    let json = serde_json::to_string(manifest)
+        .map_err(|error| ExecError::Internal(format!("could not write a manifest: {error}")))?;
+    let path = folder.join("MANIFEST");
+    let mut file = File::create(&path).map_err(io("create", &path))?;
+    write!(file, "{:08x}\n{json}", crc32fast::hash(json.as_bytes())).map_err(io("write", &path))?;
+    file.sync_all().map_err(io("sync", &path))?;
+    sync_folder(folder)
+}
+
+fn read_manifest(folder: &Path) -> ExecResult<Manifest> {
+    let path = folder.join("MANIFEST");
+    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+    let corrupt = |detail: String| ExecError::Corrupt {
+        what: path.display().to_string(),
+        detail,
+    };
+    let (crc, json) = text
+        .split_once('\n')
+        .ok_or_else(|| corrupt("it has no checksum".into()))?;
+    if u32::from_str_radix(crc, 16).ok() != Some(crc32fast::hash(json.as_bytes())) {
+        return Err(corrupt("its checksum does not match".into()));
+    }
+    let manifest: Manifest =
+        serde_json::from_str(json).map_err(|error| corrupt(error.to_string()))?;
+    if manifest.format != FORMAT {
+        return Err(corrupt(format!(
+            "it has format {}, this program reads {FORMAT}",
+            manifest.format
+        )));
+    }
+    Ok(manifest)
+}
+
+impl Manifest {
+    /// A manifest of the current format without sources and queries.
+    pub fn new(step: u64, journal: Offset) -> Self {
+        Self {
+            format: FORMAT,
+            step,
+            journal: journal.0,
+            sources: Vec::new(),
+            queries: Vec::new(),
+            processing_log: Vec::new(),
+        }
+    }
+}
+
+fn remove_folder(path: &Path) -> ExecResult<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sync_folder(path: &Path) -> ExecResult<()> {
+    File::open(path)
+        .and_then(|folder| folder.sync_all())
+        .map_err(io("sync", path))
+}
+
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ExecError {
+    let path = path.display().to_string();
+    move |source| ExecError::Io {
+        action,
+        path,
+        source,
+    }
+}

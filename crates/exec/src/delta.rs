@@ -1,0 +1,175 @@
+//! A batch of changes: what flows between operators.
+//!
+//! The batch's last column is the hidden event time of each row, `Timestamp(Millisecond)`, never NULL. `diffs` says whether a row is added
+//! (+1) or taken back (-1); a stream only adds, so it carries none.
+//!
+//! INVARIANT: `diffs`, when present, is as long as the batch, and an updated row is its -1 directly followed by its +1.
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{Array, ArrayRef, BooleanArray, TimestampMillisecondArray, UInt32Array},
+    compute,
+    datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit},
+    record_batch::{RecordBatch, RecordBatchOptions},
+};
+
+use crate::error::{ExecError, ExecResult};
+
+/// Name of the hidden event-time column; no identifier can collide with it.
+const HIDDEN_ROWTIME: &str = "\u{1}rowtime";
+
+/// Changes with the same columns.
+#[derive(Debug, Clone)]
+pub struct Delta {
+    batch: RecordBatch,
+    diffs: Option<Arc<[i8]>>,
+}
+
+impl Delta {
+    /// Puts a batch (event time last) and its diffs together.
+    pub fn new(batch: RecordBatch, diffs: Option<Arc<[i8]>>) -> Self {
+        debug_assert!(
+            diffs
+                .as_ref()
+                .is_none_or(|diffs| diffs.len() == batch.num_rows()),
+            "one diff per row"
+        );
+        Self { batch, diffs }
+    }
+
+    /// Puts columns and event times together under `schema`, which is without the hidden column.
+    pub fn from_columns(
+        schema: &SchemaRef,
+        mut columns: Vec<ArrayRef>,
+        rowtime: ArrayRef,
+        diffs: Option<Arc<[i8]>>,
+    ) -> ExecResult<Self> {
+        let rows = rowtime.len();
+        columns.push(rowtime);
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(with_rowtime(schema), columns, &options)?;
+        Ok(Self::new(batch, diffs))
+    }
+
+    /// Number of changes.
+    pub fn rows(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// The batch, event time last.
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
+    }
+
+    /// +1 or -1 per row; `None` when every row is added.
+    pub fn diffs(&self) -> Option<&[i8]> {
+        self.diffs.as_deref()
+    }
+
+    /// Shared form of [`Delta::diffs`].
+    pub fn shared_diffs(&self) -> Option<Arc<[i8]>> {
+        self.diffs.clone()
+    }
+
+    /// The visible columns.
+    pub fn columns(&self) -> &[ArrayRef] {
+        let columns = self.batch.columns();
+        &columns[..columns.len() - 1]
+    }
+
+    /// Event times.
+    pub fn rowtime(&self) -> &ArrayRef {
+        self.batch
+            .columns()
+            .last()
+            .expect("a delta always carries its event time")
+    }
+
+    /// Event times in milliseconds.
+    pub fn rowtime_millis(&self) -> ExecResult<&[i64]> {
+        let times = self
+            .rowtime()
+            .as_any()
+            .downcast_ref::<TimestampMillisecondArray>()
+            .ok_or_else(|| {
+                ExecError::Internal("event time has another type than milliseconds".into())
+            })?;
+        Ok(times.values())
+    }
+
+    /// The rows at `indices`, in that order.
+    pub fn take(&self, indices: &UInt32Array) -> ExecResult<Self> {
+        let batch = compute::take_record_batch(&self.batch, indices)?;
+        let diffs = self.diffs.as_ref().map(|diffs| {
+            indices
+                .values()
+                .iter()
+                .map(|&index| diffs[index as usize])
+                .collect::<Arc<[i8]>>()
+        });
+        Ok(Self::new(batch, diffs))
+    }
+
+    /// The rows for which `keep` is TRUE.
+    pub fn filter(&self, keep: &BooleanArray) -> ExecResult<Self> {
+        let batch = compute::filter_record_batch(&self.batch, keep)?;
+        let diffs = self.diffs.as_ref().map(|diffs| {
+            diffs
+                .iter()
+                .enumerate()
+                .filter(|(row, _)| keep.is_valid(*row) && keep.value(*row))
+                .map(|(_, &diff)| diff)
+                .collect::<Arc<[i8]>>()
+        });
+        Ok(Self::new(batch, diffs))
+    }
+
+    /// Joins deltas of one schema, in order.
+    pub fn concat(deltas: &[Delta]) -> ExecResult<Option<Self>> {
+        let Some(first) = deltas.first() else {
+            return Ok(None);
+        };
+        if deltas.len() == 1 {
+            return Ok(Some(first.clone()));
+        }
+        let schema = first.batch.schema();
+        let batch = compute::concat_batches(&schema, deltas.iter().map(|delta| &delta.batch))?;
+        let diffs = deltas.iter().any(|delta| delta.diffs.is_some()).then(|| {
+            deltas
+                .iter()
+                .flat_map(|delta| match &delta.diffs {
+                    Some(diffs) => diffs.to_vec(),
+                    None => vec![1; delta.rows()],
+                })
+                .collect::<Arc<[i8]>>()
+        });
+        Ok(Some(Self::new(batch, diffs)))
+    }
+}
+
+/// Type of the hidden event-time column.
+pub fn rowtime_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Millisecond, None)
+}
+
+/// `schema` with the hidden event time behind its columns.
+pub fn with_rowtime(schema: &SchemaRef) -> SchemaRef {
+    let mut fields: Vec<Arc<Field>> = schema.fields().iter().map(nullable).collect();
+    fields.push(Arc::new(Field::new(HIDDEN_ROWTIME, rowtime_type(), false)));
+    Arc::new(Schema::new(fields))
+}
+
+/// Operators fill NULLs where an expression fails, so no column may promise to have none.
+fn nullable(field: &Arc<Field>) -> Arc<Field> {
+    if field.is_nullable() {
+        Arc::clone(field)
+    } else {
+        Arc::new(field.as_ref().clone().with_nullable(true))
+    }
+}
+
+/// Event times as a column.
+pub fn rowtime_array(millis: Vec<i64>) -> ArrayRef {
+    Arc::new(TimestampMillisecondArray::from(millis))
+}

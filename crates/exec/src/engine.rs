@@ -1,0 +1,263 @@
+//! The engine: what the server talks to.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use highwater_planner::{
+    catalog::{QueryId, Relation},
+    dataflow::DataflowPlan,
+};
+use highwater_storage_log::{AppendListener, EncodedBatch, Log, Offset, TopicPartition};
+use parking_lot::Mutex;
+
+use crate::{
+    error::{ExecError, ExecResult},
+    feed::{ChangeReceiver, SubscribeOptions, SubscriptionId},
+    pipeline_thread::{self, Command, Event},
+    shared::Shared,
+    snapshot::Snapshot,
+    subscribe,
+};
+
+/// Settings of the engine.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Folder for state and checkpoints.
+    pub state_dir: PathBuf,
+    /// Most rows that one step takes from its sources.
+    pub step_max_rows: usize,
+    /// Time between checkpoints.
+    pub checkpoint_interval: Duration,
+    /// Topic of the processing log; it must exist. Records that cannot be decoded go there as JSON.
+    pub processing_log_topic: String,
+}
+
+/// Where a new query begins to read streams. Tables are always read whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffsetReset {
+    /// From the first record.
+    Earliest,
+    /// From the next record.
+    Latest,
+}
+
+/// What a persistent query makes.
+#[derive(Debug, Clone)]
+pub enum QueryOutput {
+    /// `CREATE STREAM .. AS`: appends to the relation's topic.
+    Stream(Arc<Relation>),
+    /// `CREATE TABLE .. AS`: keeps the relation's rows and writes its changes to the relation's topic.
+    Table(Arc<Relation>),
+    /// A declared table: keeps the relation's rows as its topic tells them. The plan is the one source node.
+    SourceTable(Arc<Relation>),
+}
+
+/// A persistent query as the coordinator hands it over.
+#[derive(Debug, Clone)]
+pub struct PersistentQuery {
+    /// Identity; also names its state and its producer.
+    pub id: QueryId,
+    /// What it computes.
+    pub plan: DataflowPlan,
+    /// What it makes.
+    pub output: QueryOutput,
+    /// Where it begins.
+    pub offset_reset: OffsetReset,
+    /// Created or kept paused.
+    pub paused: bool,
+}
+
+/// Whether a query runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueryState {
+    /// Taking part in every step.
+    Running,
+    /// Reads nothing until resumed.
+    Paused,
+    /// Stopped by an error; its state is kept.
+    Failed(String),
+}
+
+/// A query's counters since the process began.
+#[derive(Debug, Clone)]
+pub struct QueryStatus {
+    /// Identity.
+    pub id: QueryId,
+    /// Whether it runs.
+    pub state: QueryState,
+    /// Rows taken from sources.
+    pub rows_in: u64,
+    /// Rows of change sent to its result.
+    pub rows_out: u64,
+    /// Rows dropped since their window had closed.
+    pub late: u64,
+    /// Per operator, by node: (rows in, rows out, nanoseconds).
+    pub operators: Vec<(u64, u64, u64)>,
+}
+
+/// A source partition's progress.
+#[derive(Debug, Clone)]
+pub struct SourceStatus {
+    /// Which partition.
+    pub partition: TopicPartition,
+    /// Next offset to read.
+    pub position: Offset,
+    /// Records that could not be decoded, since the process began.
+    pub rejected: u64,
+}
+
+impl QueryOutput {
+    /// The relation that it makes or keeps.
+    pub fn relation(&self) -> &Arc<Relation> {
+        match self {
+            Self::Stream(relation) | Self::Table(relation) | Self::SourceTable(relation) => {
+                relation
+            }
+        }
+    }
+}
+
+/// The running engine. Calls block the calling thread; none of them may be made from an I/O thread.
+pub struct Engine {
+    log: Arc<dyn Log>,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Recovers the state of `queries`, which stand in creation order, and starts to run them.
+    pub fn open(
+        log: Arc<dyn Log>,
+        options: EngineOptions,
+        queries: Vec<PersistentQuery>,
+    ) -> ExecResult<Arc<Self>> {
+        let (sender, events) = mpsc::channel();
+        let shared = Arc::new(Shared::new(sender));
+        log.add_listener(Arc::clone(&shared) as Arc<dyn AppendListener>);
+        let thread = pipeline_thread::start(
+            Arc::clone(&log),
+            options,
+            queries,
+            Arc::clone(&shared),
+            events,
+        )?;
+        Ok(Arc::new(Self {
+            log,
+            shared,
+            thread: Mutex::new(Some(thread)),
+        }))
+    }
+
+    /// Adds a query and returns when it has caught up with its sources and its first result is visible.
+    pub fn create_query(&self, query: PersistentQuery) -> ExecResult<()> {
+        self.command(Command::Create(Box::new(query)))
+    }
+
+    /// Removes a query between two steps, with its state. Its topic stays.
+    pub fn drop_query(&self, id: QueryId) -> ExecResult<()> {
+        self.command(Command::Drop(id))
+    }
+
+    /// Stops a query from reading, keeping its place.
+    pub fn pause_query(&self, id: QueryId) -> ExecResult<()> {
+        self.command(Command::Pause(id))
+    }
+
+    /// Lets a paused or failed query go on: it catches up with what it missed before this returns.
+    pub fn resume_query(&self, id: QueryId) -> ExecResult<()> {
+        self.command(Command::Resume(id))
+    }
+
+    fn command(&self, command: Command) -> ExecResult<()> {
+        let (reply, done) = mpsc::sync_channel(1);
+        let stopped = || {
+            ExecError::Stopped(
+                self.shared
+                    .stopped()
+                    .unwrap_or_else(|| "it is shutting down".into()),
+            )
+        };
+        if !self.shared.send(Event::Command(command, reply)) {
+            return Err(stopped());
+        }
+        done.recv().unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// State and counters of all queries, at most a moment old.
+    pub fn queries(&self) -> Vec<QueryStatus> {
+        self.shared.status().0
+    }
+
+    /// Progress of all source partitions, at most a moment old.
+    pub fn sources(&self) -> Vec<SourceStatus> {
+        self.shared.status().1
+    }
+
+    /// The last committed step.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.snapshot()
+    }
+
+    /// The first committed step that covers all records below the given offsets (exclusive) in the partitions that queries read; partitions
+    /// nobody reads are ignored. Waits at most `timeout`.
+    pub fn snapshot_covering(
+        &self,
+        written: &[(TopicPartition, Offset)],
+        timeout: Duration,
+    ) -> ExecResult<Snapshot> {
+        self.shared.wait_covering(written, timeout)
+    }
+
+    /// Starts a push query. It gets the changes of the steps after the one it joined at; with `from_beginning` it gets the history first.
+    pub fn subscribe(
+        &self,
+        plan: DataflowPlan,
+        options: SubscribeOptions,
+        receiver: Box<dyn ChangeReceiver>,
+    ) -> ExecResult<SubscriptionId> {
+        subscribe::start(
+            Arc::clone(&self.log),
+            Arc::clone(&self.shared),
+            plan,
+            options,
+            receiver,
+        )
+    }
+
+    /// Ends a push query; unknown ids are ignored.
+    pub fn unsubscribe(&self, id: SubscriptionId) {
+        self.shared.send(Event::Unsubscribe(id));
+    }
+
+    /// Appends a group of batches so that no cut falls between them. Returns the end offset (exclusive) of each. The caller still has to
+    /// [`Log::sync`] before it acknowledges.
+    pub fn append_together(
+        &self,
+        batches: Vec<(TopicPartition, EncodedBatch)>,
+    ) -> ExecResult<Vec<(TopicPartition, Offset)>> {
+        let _all_or_none = self.shared.cut.read();
+        batches
+            .into_iter()
+            .map(|(partition, batch)| {
+                let appended = self.log.append(&partition, batch)?;
+                Ok((partition, Offset(appended.last_offset.0 + 1)))
+            })
+            .collect()
+    }
+
+    /// Commits what has run, writes a checkpoint and stops. Later calls answer [`ExecError::Stopped`].
+    pub fn stop(&self) -> ExecResult<()> {
+        let Some(thread) = self.thread.lock().take() else {
+            return Ok(());
+        };
+        let stopped = self.command(Command::Stop);
+        if thread.join().is_err() {
+            return Err(ExecError::Internal("the pipeline thread panicked".into()));
+        }
+        stopped
+    }
+}

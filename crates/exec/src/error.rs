@@ -1,0 +1,73 @@
+//! What can go wrong while queries run.
+
+use highwater_storage_log::LogError;
+
+/// Result of an engine operation.
+pub type ExecResult<T> = Result<T, ExecError>;
+
+/// An engine error. User mistakes, environment, corruption and our own bugs are told apart, since each has another SQLSTATE.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecError {
+    /// There is no such query.
+    #[error("query \"{0}\" does not exist")]
+    UnknownQuery(String),
+    /// A plan uses something that has no incremental form here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// An expression could not be evaluated.
+    #[error("could not evaluate an expression")]
+    Evaluate(#[source] datafusion::error::DataFusionError),
+    /// Columns could not be put together.
+    #[error("could not build columns")]
+    Arrow(#[from] arrow::error::ArrowError),
+    /// A format refused a schema.
+    #[error("could not set up a format")]
+    Format(#[from] highwater_formats::FormatError),
+    /// The log failed.
+    #[error("the log failed")]
+    Log(#[from] LogError),
+    /// The state store failed.
+    #[error("the state store failed")]
+    State(#[from] rocksdb::Error),
+    /// A file operation failed.
+    #[error("could not {action} \"{path}\"")]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On which file.
+        path: String,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Bytes on disk are not what was written.
+    #[error("{what} is damaged: {detail}")]
+    Corrupt {
+        /// Which file or record.
+        what: String,
+        /// How it shows.
+        detail: String,
+    },
+    /// Waiting for a step took longer than allowed.
+    #[error("the step that holds the session's records did not commit within {0:?}")]
+    FreshnessTimeout(std::time::Duration),
+    /// The engine has stopped, or a step failed for good.
+    #[error("the engine has stopped: {0}")]
+    Stopped(String),
+    /// A bug in this program.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// An error with its causes in one line, for logs and states that only hold text.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,66 @@
+//! What a running operator is, and what it may know.
+//!
+//! An operator instance serves one slot of one node. It is synchronous, never spawns, and reads no clock and no random number but those of its
+//! [`StepContext`], so a step is a function of (state, deltas, context) and can be run again after a crash.
+
+use highwater_storage_log::TopicPartition;
+
+use crate::{delta::Delta, error::ExecResult, state::SlotState};
+
+/// What an operator may ask and tell while a step runs.
+pub struct StepContext<'a> {
+    /// The step.
+    pub step: u64,
+    /// This operator's durable state; `None` in a push query, whose state lives as long as its connection.
+    pub state: Option<SlotState<'a>>,
+    /// Rows dropped since their window had closed.
+    pub late: &'a mut u64,
+    /// Rows whose evaluation failed, for the processing log.
+    pub rejected: &'a mut Vec<Rejected>,
+}
+
+/// A record, or a row of a query, that could not be used.
+#[derive(Debug, Clone)]
+pub struct Rejected {
+    /// The relation or query that met it.
+    pub source: String,
+    /// Where it came from, when it is a record of a topic.
+    pub position: Option<(TopicPartition, i64)>,
+    /// Why.
+    pub reason: String,
+    /// The record's bytes.
+    pub key: Option<Vec<u8>>,
+    /// The record's bytes.
+    pub value: Option<Vec<u8>>,
+    /// Event time of the row, or the record's timestamp.
+    pub timestamp: i64,
+}
+
+/// One slot of one node.
+pub trait Operator: Send {
+    /// Takes one delta from an input (by its position among the node's inputs) and pushes what follows from it at once to `output`.
+    fn apply(
+        &mut self,
+        input: usize,
+        delta: Delta,
+        context: &mut StepContext<'_>,
+        output: &mut Vec<Delta>,
+    ) -> ExecResult<()>;
+
+    /// The step's last call: stateful operators push the consolidated change of their result.
+    fn step_end(
+        &mut self,
+        _context: &mut StepContext<'_>,
+        _output: &mut Vec<Delta>,
+    ) -> ExecResult<()> {
+        Ok(())
+    }
+
+    /// Hands over what changed since the last call, for a checkpoint.
+    fn checkpoint(&mut self, _changes: &mut crate::state::StateChanges) {}
+
+    /// Estimated bytes of state in memory.
+    fn memory(&self) -> usize {
+        0
+    }
+}

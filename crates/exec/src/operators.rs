@@ -1,0 +1,13 @@
+//! One operator per file.
+
+mod aggregate;
+mod assign_windows;
+mod distinct;
+mod filter;
+mod project;
+
+pub use aggregate::Aggregate;
+pub use assign_windows::{AssignWindows, millis};
+pub use distinct::Distinct;
+pub use filter::Filter;
+pub use project::Project;

@@ -1,0 +1,112 @@
+//! DISTINCT: only the first of equal values is folded in, only the last one taken back.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow::{
+    array::{ArrayRef, UInt32Array},
+    compute,
+    datatypes::DataType,
+    row::{RowConverter, SortField},
+};
+
+use super::accumulator::{Accumulator, Input, read, read_bytes, write_bytes};
+use crate::error::ExecResult;
+
+/// Counts values in front of another accumulator.
+pub struct Distinct {
+    converter: RowConverter,
+    seen: Vec<BTreeMap<Box<[u8]>, i64>>,
+    inner: Box<dyn Accumulator>,
+}
+
+impl Distinct {
+    /// DISTINCT values of `data_type` in front of `inner`.
+    pub fn new(data_type: &DataType, inner: Box<dyn Accumulator>) -> ExecResult<Self> {
+        let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
+        Ok(Self {
+            converter,
+            seen: Vec::new(),
+            inner,
+        })
+    }
+}
+
+impl Accumulator for Distinct {
+    fn resize(&mut self, groups: usize) {
+        self.seen.resize_with(groups, BTreeMap::new);
+        self.inner.resize(groups);
+    }
+
+    fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
+        let values = input.argument()?;
+        let encoded = self
+            .converter
+            .convert_columns(std::slice::from_ref(values))?;
+        let (mut rows, mut groups, mut diffs) = (Vec::new(), Vec::new(), Vec::new());
+        input.for_each(|row, group, diff| {
+            let seen = &mut self.seen[group];
+            let value = encoded.row(row).data();
+            let before = seen.get(value).copied().unwrap_or(0);
+            let after = before + diff;
+            if after == 0 {
+                seen.remove(value);
+            } else {
+                seen.insert(value.into(), after);
+            }
+            if (before > 0) != (after > 0) {
+                rows.push(row as u32);
+                groups.push(group as u32);
+                diffs.push(if after > 0 { 1 } else { -1 });
+            }
+        });
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let values: ArrayRef = compute::take(values, &UInt32Array::from(rows), None)?;
+        self.inner.update(Input {
+            groups: &groups,
+            values: Some(&Arc::clone(&values)),
+            filter: None,
+            diffs: Some(&diffs),
+        })
+    }
+
+    fn evaluate(&self, groups: &[u32]) -> ExecResult<ArrayRef> {
+        self.inner.evaluate(groups)
+    }
+
+    fn reset(&mut self, group: u32) {
+        self.seen[group as usize].clear();
+        self.inner.reset(group);
+    }
+
+    fn save(&self, group: u32, out: &mut Vec<u8>) {
+        let seen = &self.seen[group as usize];
+        out.extend_from_slice(&(seen.len() as u64).to_le_bytes());
+        for (value, count) in seen {
+            write_bytes(value, out);
+            out.extend_from_slice(&count.to_le_bytes());
+        }
+        self.inner.save(group, out);
+    }
+
+    fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
+        let seen = &mut self.seen[group as usize];
+        seen.clear();
+        for _ in 0..u64::from_le_bytes(read(bytes)?) {
+            let value = read_bytes(bytes)?.into();
+            seen.insert(value, i64::from_le_bytes(read(bytes)?));
+        }
+        self.inner.load(group, bytes)
+    }
+
+    fn memory(&self) -> usize {
+        let values: usize = self
+            .seen
+            .iter()
+            .flat_map(|seen| seen.keys())
+            .map(|value| value.len() + 32)
+            .sum();
+        values + self.inner.memory()
+    }
+}

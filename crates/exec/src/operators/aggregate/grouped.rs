@@ -1,0 +1,567 @@
+//! GROUP BY: keeps one row a group, and sends each step's changed groups as -1 old, +1 new.
+//!
+//! Group state is in memory by group number; what is not there is looked up in the state database the first time a batch names it (only after
+//! a restart can the database know groups that memory does not). A checkpoint takes the groups that changed since the last one.
+//!
+//! With windows, the state key begins with the window's bounds: all state of closed windows is one range, dropped as a whole once stream
+//! time has passed the windows' end plus grace. The result rows stay where they are kept, in the result table.
+//!
+//! State value: `rows i64 | event time i64 | one saved state per call`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow::{
+    array::{Array, ArrayRef, AsArray, TimestampMillisecondArray, UInt32Array},
+    compute,
+    datatypes::{DataType, SchemaRef},
+    row::{RowConverter, SortField},
+};
+use highwater_planner::dataflow::{AggregateCall, WindowShape, WindowSpec};
+
+use super::{
+    accumulator::{Accumulator, Input, accumulator, read},
+    groups::Groups,
+};
+use crate::{
+    delta::{Delta, rowtime_array},
+    error::{ExecError, ExecResult},
+    operator::{Operator, StepContext},
+    operators::assign_windows::millis,
+    state::StateChanges,
+};
+
+/// See the module.
+pub struct Aggregate {
+    schema: SchemaRef,
+    group_columns: Vec<usize>,
+    calls: Vec<(AggregateCall, Box<dyn Accumulator>)>,
+    converter: Option<RowConverter>,
+    window: Option<WindowExpiry>,
+    groups: Groups,
+    /// Rows in each group; at zero its row is gone, unless it is the one global group.
+    rows: Vec<i64>,
+    rowtimes: Vec<i64>,
+    touched: Touched,
+    dirty: Dirty,
+    /// Groups whose removal the checkpoint under way is writing. They are forgotten by the next one: until then the database still has their
+    /// old state, and memory must go on to say that they are empty.
+    leaving: Vec<u32>,
+    /// Whether the database may know groups that memory does not.
+    cold: Option<bool>,
+}
+
+/// Windows by their start, and how far they are closed.
+struct WindowExpiry {
+    lifetime: i64,
+    starts: BTreeMap<i64, Vec<u32>>,
+    stream_time: i64,
+    /// Windows that start below this have been dropped; `None` when no drop waits for a checkpoint.
+    dropped_below: Option<i64>,
+    start_converter: RowConverter,
+    start_type: DataType,
+}
+
+/// The groups that the running step changed, with what they were before.
+#[derive(Default)]
+struct Touched {
+    groups: Vec<u32>,
+    marks: Vec<bool>,
+    /// For each touched group, its position in `old`, if it had a row.
+    old_positions: Vec<Option<usize>>,
+    /// Old rows: one array a call and the event times, in pieces.
+    old: Vec<Vec<ArrayRef>>,
+    old_rowtimes: Vec<i64>,
+}
+
+/// The groups that changed since the last checkpoint.
+#[derive(Default)]
+struct Dirty {
+    groups: Vec<u32>,
+    marks: Vec<bool>,
+}
+
+impl Aggregate {
+    /// `input` is the schema of the input, `schema` that of the output: the group columns, then one column a call. `changing` says that input
+    /// rows can be taken back.
+    pub fn new(
+        input: &SchemaRef,
+        schema: SchemaRef,
+        group: &[usize],
+        calls: &[AggregateCall],
+        window: Option<&WindowSpec>,
+        changing: bool,
+    ) -> ExecResult<Self> {
+        let field = |&column: &usize| SortField::new(input.field(column).data_type().clone());
+        let converter = if group.is_empty() {
+            None
+        } else {
+            Some(RowConverter::new(
+                key_order(group, window.is_some())
+                    .iter()
+                    .map(field)
+                    .collect(),
+            )?)
+        };
+        let calls = calls
+            .iter()
+            .map(|call| {
+                let argument = call.argument.map(|column| input.field(column).data_type());
+                Ok((call.clone(), accumulator(call, argument, changing)?))
+            })
+            .collect::<ExecResult<Vec<_>>>()?;
+        let window = match window {
+            Some(window) => {
+                let start = group.len().checked_sub(2).ok_or_else(|| {
+                    ExecError::Internal(
+                        "a windowed aggregate lacks the window bounds in its key".into(),
+                    )
+                })?;
+                let start_type = input.field(group[start]).data_type().clone();
+                Some(WindowExpiry::new(window, start_type)?)
+            }
+            None => None,
+        };
+        Ok(Self {
+            schema,
+            group_columns: group.to_vec(),
+            calls,
+            converter,
+            window,
+            groups: Groups::default(),
+            rows: Vec::new(),
+            rowtimes: Vec::new(),
+            touched: Touched::default(),
+            dirty: Dirty::default(),
+            leaving: Vec::new(),
+            cold: None,
+        })
+    }
+
+    /// The group of each row, made or read from the database where it is not in memory.
+    fn intern(&mut self, delta: &Delta, context: &StepContext<'_>) -> ExecResult<Vec<u32>> {
+        let mut groups = Vec::with_capacity(delta.rows());
+        let mut made = Vec::new();
+        match &self.converter {
+            Some(converter) => {
+                let columns = delta.columns();
+                let key: Vec<ArrayRef> = key_order(&self.group_columns, self.window.is_some())
+                    .iter()
+                    .map(|&column| Arc::clone(&columns[column]))
+                    .collect();
+                let keys = converter.convert_columns(&key)?;
+                for key in &keys {
+                    let (group, new) = self.groups.intern(key.data());
+                    groups.push(group);
+                    if new {
+                        made.push(group);
+                    }
+                }
+            }
+            None => {
+                let (group, new) = self.groups.intern(&[]);
+                groups.resize(delta.rows(), group);
+                if new {
+                    made.push(group);
+                }
+            }
+        }
+        self.make_room();
+        self.load(&made, context)?;
+        if let Some(window) = &mut self.window {
+            window.register(&made, &groups, delta, &self.group_columns)?;
+        }
+        Ok(groups)
+    }
+
+    fn make_room(&mut self) {
+        let capacity = self.groups.capacity();
+        self.rows.resize(capacity, 0);
+        self.rowtimes.resize(capacity, i64::MIN);
+        self.touched.marks.resize(capacity, false);
+        self.dirty.marks.resize(capacity, false);
+        for (_, accumulator) in &mut self.calls {
+            accumulator.resize(capacity);
+        }
+    }
+
+    /// Reads groups that memory sees for the first time; answers how many the database knew.
+    fn load(&mut self, made: &[u32], context: &StepContext<'_>) -> ExecResult<usize> {
+        let Some(state) = &context.state else {
+            return Ok(0);
+        };
+        if made.is_empty() {
+            return Ok(0);
+        }
+        let cold = match self.cold {
+            Some(cold) => cold,
+            None => *self.cold.insert(!state.is_empty()?),
+        };
+        if !cold {
+            return Ok(0);
+        }
+        let mut known = 0;
+        let stored = state.multi_get(made.iter().map(|&group| self.groups.key(group)))?;
+        for (&group, bytes) in made.iter().zip(stored) {
+            let Some(bytes) = bytes else { continue };
+            known += 1;
+            let mut bytes = bytes.as_slice();
+            self.rows[group as usize] = i64::from_le_bytes(read(&mut bytes)?);
+            self.rowtimes[group as usize] = i64::from_le_bytes(read(&mut bytes)?);
+            for (_, accumulator) in &mut self.calls {
+                accumulator.load(group, &mut bytes)?;
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether a group has a row in the result: while rows are in it, and always for the one global group.
+    fn has_row(&self, group: u32) -> bool {
+        self.rows[group as usize] > 0 || self.converter.is_none()
+    }
+
+    /// Without GROUP BY there is one row from the beginning on, even over no input.
+    fn start_global(&mut self, context: &StepContext<'_>) -> ExecResult<()> {
+        if self.converter.is_some() || self.groups.capacity() > 0 {
+            return Ok(());
+        }
+        let (group, _) = self.groups.intern(&[]);
+        self.make_room();
+        if self.load(&[group], context)? == 0 {
+            self.touched.marks[group as usize] = true;
+            self.touched.groups.push(group);
+            self.touched.old_positions.push(None);
+            self.rowtimes[group as usize] = 0;
+        }
+        Ok(())
+    }
+
+    /// Remembers the rows of groups that this step has not touched yet.
+    fn remember_old(&mut self, groups: &[u32]) -> ExecResult<()> {
+        let mut existing = Vec::new();
+        for &group in groups {
+            let mark = &mut self.touched.marks[group as usize];
+            if std::mem::replace(mark, true) {
+                continue;
+            }
+            self.touched.groups.push(group);
+            let had_row = self.has_row(group);
+            self.touched
+                .old_positions
+                .push(had_row.then(|| self.touched.old_rowtimes.len()));
+            if had_row {
+                existing.push(group);
+                self.touched
+                    .old_rowtimes
+                    .push(self.rowtimes[group as usize]);
+            }
+        }
+        if !existing.is_empty() {
+            let values = self.evaluate(&existing)?;
+            self.touched.old.push(values);
+        }
+        Ok(())
+    }
+
+    fn evaluate(&self, groups: &[u32]) -> ExecResult<Vec<ArrayRef>> {
+        self.calls
+            .iter()
+            .map(|(_, accumulator)| accumulator.evaluate(groups))
+            .collect()
+    }
+
+    /// Group columns of the given groups, in output order.
+    fn key_columns(&self, groups: &[u32]) -> ExecResult<Vec<ArrayRef>> {
+        let Some(converter) = &self.converter else {
+            return Ok(Vec::new());
+        };
+        let parser = converter.parser();
+        let mut columns = converter.convert_rows(
+            groups
+                .iter()
+                .map(|&group| parser.parse(self.groups.key(group))),
+        )?;
+        if self.window.is_some() {
+            // Back from state order (bounds first) to output order (bounds last).
+            columns.rotate_left(2);
+        }
+        Ok(columns)
+    }
+
+    /// The step's change: the old row of each touched group directly followed by its new one.
+    fn consolidated(&mut self) -> ExecResult<Option<Delta>> {
+        let touched = std::mem::take(&mut self.touched.groups);
+        if touched.is_empty() {
+            return Ok(None);
+        }
+        let old_positions = std::mem::take(&mut self.touched.old_positions);
+        let old_pieces = std::mem::take(&mut self.touched.old);
+        let old_rowtimes = std::mem::take(&mut self.touched.old_rowtimes);
+
+        let keys = self.key_columns(&touched)?;
+        let new_values = self.evaluate(&touched)?;
+        let mut key_rows: Vec<u32> = Vec::with_capacity(touched.len() * 2);
+        let mut sides: Vec<(usize, usize)> = Vec::with_capacity(touched.len() * 2);
+        let mut rowtimes = Vec::with_capacity(touched.len() * 2);
+        let mut diffs: Vec<i8> = Vec::with_capacity(touched.len() * 2);
+        for (position, (&group, &old)) in touched.iter().zip(&old_positions).enumerate() {
+            self.touched.marks[group as usize] = false;
+            if let Some(old) = old {
+                key_rows.push(position as u32);
+                sides.push((0, old));
+                rowtimes.push(old_rowtimes[old]);
+                diffs.push(-1);
+            }
+            if self.has_row(group) {
+                key_rows.push(position as u32);
+                sides.push((1, position));
+                rowtimes.push(self.rowtimes[group as usize]);
+                diffs.push(1);
+            }
+        }
+        if diffs.is_empty() {
+            return Ok(None);
+        }
+        let key_rows = UInt32Array::from(key_rows);
+        let mut columns = keys
+            .iter()
+            .map(|column| Ok(compute::take(column, &key_rows, None)?))
+            .collect::<ExecResult<Vec<ArrayRef>>>()?;
+        for (call, new) in new_values.iter().enumerate() {
+            let pieces: Vec<&dyn Array> = old_pieces
+                .iter()
+                .map(|piece| piece[call].as_ref())
+                .collect();
+            let old = if pieces.is_empty() {
+                new.slice(0, 0)
+            } else {
+                compute::concat(&pieces)?
+            };
+            columns.push(compute::interleave(&[old.as_ref(), new.as_ref()], &sides)?);
+        }
+        let diffs = diffs.contains(&-1).then(|| Arc::from(diffs));
+        Ok(Some(Delta::from_columns(
+            &self.schema,
+            columns,
+            rowtime_array(rowtimes),
+            diffs,
+        )?))
+    }
+
+    fn mark_dirty(&mut self, group: u32) {
+        if !std::mem::replace(&mut self.dirty.marks[group as usize], true) {
+            self.dirty.groups.push(group);
+        }
+    }
+
+    /// Forgets a group of memory.
+    fn forget(&mut self, group: u32) {
+        self.rows[group as usize] = 0;
+        self.rowtimes[group as usize] = i64::MIN;
+        for (_, accumulator) in &mut self.calls {
+            accumulator.reset(group);
+        }
+        self.groups.remove(group);
+    }
+
+    fn drop_closed_windows(&mut self) {
+        let Some(window) = &mut self.window else {
+            return;
+        };
+        let closed = window.take_closed();
+        if closed.is_empty() {
+            return;
+        }
+        for group in closed {
+            // A dropped group must not be saved: its number may belong to another one by then.
+            self.dirty.marks[group as usize] = false;
+            self.forget(group);
+        }
+        self.dirty
+            .groups
+            .retain(|&group| self.dirty.marks[group as usize]);
+    }
+}
+
+/// Order of the group columns in state keys: window bounds, the last two, come first.
+fn key_order(group: &[usize], windowed: bool) -> Vec<usize> {
+    let mut order = group.to_vec();
+    if windowed {
+        order.rotate_right(2);
+    }
+    order
+}
+
+impl WindowExpiry {
+    fn new(window: &WindowSpec, start_type: DataType) -> ExecResult<Self> {
+        let size = match window.shape {
+            WindowShape::Tumbling { size } | WindowShape::Hopping { size, .. } => size,
+        };
+        Ok(Self {
+            lifetime: millis(size).saturating_add(millis(window.grace)),
+            starts: BTreeMap::new(),
+            stream_time: i64::MIN,
+            dropped_below: None,
+            start_converter: RowConverter::new(vec![SortField::new(start_type.clone())])?,
+            start_type,
+        })
+    }
+
+    /// Files newly made groups under their window.
+    fn register(
+        &mut self,
+        made: &[u32],
+        groups: &[u32],
+        delta: &Delta,
+        group_columns: &[usize],
+    ) -> ExecResult<()> {
+        if made.is_empty() {
+            return Ok(());
+        }
+        let starts = &delta.columns()[group_columns[group_columns.len() - 2]];
+        let starts = compute::cast(starts, &crate::delta::rowtime_type())?;
+        let starts = starts.as_primitive::<arrow::datatypes::TimestampMillisecondType>();
+        let mut made = made.iter().copied().peekable();
+        // Groups are made in row order, so one pass finds the first row of each.
+        for (row, &group) in groups.iter().enumerate() {
+            if made.peek() == Some(&group) {
+                made.next();
+                self.starts
+                    .entry(starts.value(row))
+                    .or_default()
+                    .push(group);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_closed(&mut self) -> Vec<u32> {
+        // Closed: start + size + grace <= stream time.
+        let first_open = self
+            .stream_time
+            .saturating_sub(self.lifetime)
+            .saturating_add(1);
+        if self
+            .starts
+            .first_key_value()
+            .is_none_or(|(start, _)| *start >= first_open)
+        {
+            return Vec::new();
+        }
+        let open = self.starts.split_off(&first_open);
+        let closed = std::mem::replace(&mut self.starts, open);
+        self.dropped_below = Some(first_open);
+        closed.into_values().flatten().collect()
+    }
+
+    /// State key of the first window that is still open.
+    fn open_key(&self, start: i64) -> ExecResult<Vec<u8>> {
+        let start: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![start]));
+        let start = compute::cast(&start, &self.start_type)?;
+        Ok(self
+            .start_converter
+            .convert_columns(&[start])?
+            .row(0)
+            .data()
+            .to_vec())
+    }
+}
+
+impl Operator for Aggregate {
+    fn apply(
+        &mut self,
+        _input: usize,
+        delta: Delta,
+        context: &mut StepContext<'_>,
+        _output: &mut Vec<Delta>,
+    ) -> ExecResult<()> {
+        self.start_global(context)?;
+        let groups = self.intern(&delta, context)?;
+        self.remember_old(&groups)?;
+        let columns = delta.columns();
+        for (call, accumulator) in &mut self.calls {
+            let filter = call.filter.map(|column| columns[column].as_boolean());
+            accumulator.update(Input {
+                groups: &groups,
+                values: call.argument.map(|column| &columns[column]),
+                filter,
+                diffs: delta.diffs(),
+            })?;
+        }
+        let times = delta.rowtime_millis()?;
+        let diffs = delta.diffs();
+        for (row, (&group, &time)) in groups.iter().zip(times).enumerate() {
+            self.rows[group as usize] += diffs.map_or(1, |diffs| i64::from(diffs[row]));
+            let rowtime = &mut self.rowtimes[group as usize];
+            *rowtime = (*rowtime).max(time);
+        }
+        if let (Some(window), Some(latest)) = (&mut self.window, times.iter().max()) {
+            window.stream_time = window.stream_time.max(*latest);
+        }
+        Ok(())
+    }
+
+    fn step_end(
+        &mut self,
+        context: &mut StepContext<'_>,
+        output: &mut Vec<Delta>,
+    ) -> ExecResult<()> {
+        self.start_global(context)?;
+        for position in 0..self.touched.groups.len() {
+            let group = self.touched.groups[position];
+            self.mark_dirty(group);
+            if self.rows[group as usize] == 0 {
+                // What rounding left of taken-back numbers must not seep into the group's next life.
+                for (_, accumulator) in &mut self.calls {
+                    accumulator.reset(group);
+                }
+            }
+        }
+        output.extend(self.consolidated()?);
+        self.drop_closed_windows();
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, changes: &mut StateChanges) {
+        if let Some(window) = &mut self.window
+            && let Some(first_open) = window.dropped_below.take()
+        {
+            match window.open_key(first_open) {
+                Ok(key) => changes.delete_range(Vec::new(), key),
+                // Closed windows that stay in the database cost space, never a wrong result.
+                Err(error) => {
+                    tracing::warn!(%error, "could not drop closed windows from the state database")
+                }
+            }
+        }
+        for group in std::mem::take(&mut self.leaving) {
+            if self.rows[group as usize] == 0 && !self.dirty.marks[group as usize] {
+                self.forget(group);
+            }
+        }
+        for group in std::mem::take(&mut self.dirty.groups) {
+            self.dirty.marks[group as usize] = false;
+            let key = self.groups.key(group).to_vec();
+            if !self.has_row(group) {
+                changes.delete(key);
+                self.leaving.push(group);
+                continue;
+            }
+            let mut value = Vec::with_capacity(16 + 16 * self.calls.len());
+            value.extend_from_slice(&self.rows[group as usize].to_le_bytes());
+            value.extend_from_slice(&self.rowtimes[group as usize].to_le_bytes());
+            for (_, accumulator) in &self.calls {
+                accumulator.save(group, &mut value);
+            }
+            changes.put(key, value);
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.groups.memory()
+            + self
+                .calls
+                .iter()
+                .map(|(_, accumulator)| accumulator.memory())
+                .sum::<usize>()
+    }
+}

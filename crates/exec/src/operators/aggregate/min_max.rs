@@ -1,0 +1,303 @@
+//! MIN and MAX: the extreme alone where rows are only added, all values with their counts where they can be taken back.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow::{
+    array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, new_null_array},
+    datatypes::{ArrowNativeTypeOp, DataType, ToByteSlice},
+    row::{RowConverter, Rows, SortField},
+};
+
+use super::accumulator::{Accumulator, Input, read, read_bytes, write_bytes};
+use crate::error::{ExecError, ExecResult};
+
+/// MIN or MAX of a fixed-width type, over rows that are only added.
+pub struct PrimitiveExtreme<T: ArrowPrimitiveType> {
+    max: bool,
+    data_type: DataType,
+    extremes: Vec<Option<T::Native>>,
+}
+
+impl<T: ArrowPrimitiveType> PrimitiveExtreme<T> {
+    /// MAX when `max`, else MIN.
+    pub fn new(max: bool, data_type: &DataType) -> Self {
+        Self {
+            max,
+            data_type: data_type.clone(),
+            extremes: Vec::new(),
+        }
+    }
+}
+
+impl<T: ArrowPrimitiveType> Accumulator for PrimitiveExtreme<T>
+where
+    T::Native: ArrowNativeTypeOp,
+{
+    fn resize(&mut self, groups: usize) {
+        self.extremes.resize(groups, None);
+    }
+
+    fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
+        let values = input.argument()?;
+        let values = values
+            .as_primitive_opt::<T>()
+            .ok_or_else(|| ExecError::Internal(format!("MIN or MAX got {}", values.data_type())))?
+            .values();
+        let max = self.max;
+        input.for_each(|row, group, _| {
+            let value = values[row];
+            let extreme = &mut self.extremes[group];
+            if extreme.is_none_or(|extreme| {
+                if max {
+                    value.is_gt(extreme)
+                } else {
+                    value.is_lt(extreme)
+                }
+            }) {
+                *extreme = Some(value);
+            }
+        });
+        Ok(())
+    }
+
+    fn evaluate(&self, groups: &[u32]) -> ExecResult<ArrayRef> {
+        let values: PrimitiveArray<T> = groups
+            .iter()
+            .map(|&group| self.extremes[group as usize])
+            .collect();
+        Ok(Arc::new(values.with_data_type(self.data_type.clone())))
+    }
+
+    fn reset(&mut self, group: u32) {
+        self.extremes[group as usize] = None;
+    }
+
+    fn save(&self, group: u32, out: &mut Vec<u8>) {
+        match self.extremes[group as usize] {
+            Some(value) => write_bytes(value.to_byte_slice(), out),
+            None => write_bytes(&[], out),
+        }
+    }
+
+    fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
+        let stored = read_bytes(bytes)?;
+        self.extremes[group as usize] = if stored.is_empty() {
+            None
+        } else if stored.len() == size_of::<T::Native>() {
+            // A buffer of one value: aligned, and checked for length above.
+            let buffer = arrow::buffer::Buffer::from(stored);
+            arrow::buffer::ScalarBuffer::<T::Native>::new(buffer, 0, 1)
+                .first()
+                .copied()
+        } else {
+            return Err(ExecError::Corrupt {
+                what: "stored MIN or MAX".into(),
+                detail: format!("{} bytes for {}", stored.len(), self.data_type),
+            });
+        };
+        Ok(())
+    }
+
+    fn memory(&self) -> usize {
+        self.extremes.capacity() * size_of::<Option<T::Native>>()
+    }
+}
+
+/// Values of one type in a byte form whose order is SQL order.
+struct OrderedBytes {
+    data_type: DataType,
+    converter: RowConverter,
+}
+
+impl OrderedBytes {
+    fn new(data_type: &DataType) -> ExecResult<Self> {
+        let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
+        Ok(Self {
+            data_type: data_type.clone(),
+            converter,
+        })
+    }
+
+    fn encode(&self, values: &ArrayRef) -> ExecResult<Rows> {
+        Ok(self
+            .converter
+            .convert_columns(std::slice::from_ref(values))?)
+    }
+
+    /// One value an entry, NULL for none.
+    fn decode<'a>(&self, values: impl Iterator<Item = Option<&'a [u8]>>) -> ExecResult<ArrayRef> {
+        let parser = self.converter.parser();
+        let null = self.encode(&new_null_array(&self.data_type, 1))?;
+        let null = null.row(0).data();
+        let rows = values.map(|value| parser.parse(value.unwrap_or(null)));
+        let column = self.converter.convert_rows(rows)?.pop();
+        column.ok_or_else(|| ExecError::Internal("a row converter lost its column".into()))
+    }
+}
+
+/// MIN or MAX of any other type, over rows that are only added.
+pub struct BytesExtreme {
+    max: bool,
+    ordered: OrderedBytes,
+    extremes: Vec<Option<Box<[u8]>>>,
+}
+
+impl BytesExtreme {
+    /// MAX when `max`, else MIN.
+    pub fn new(data_type: &DataType, max: bool) -> ExecResult<Self> {
+        Ok(Self {
+            max,
+            ordered: OrderedBytes::new(data_type)?,
+            extremes: Vec::new(),
+        })
+    }
+}
+
+impl Accumulator for BytesExtreme {
+    fn resize(&mut self, groups: usize) {
+        self.extremes.resize(groups, None);
+    }
+
+    fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
+        let rows = self.ordered.encode(input.argument()?)?;
+        let max = self.max;
+        input.for_each(|row, group, _| {
+            let value = rows.row(row).data();
+            let extreme = &mut self.extremes[group];
+            if extreme.as_deref().is_none_or(|extreme| {
+                if max {
+                    value > extreme
+                } else {
+                    value < extreme
+                }
+            }) {
+                *extreme = Some(value.into());
+            }
+        });
+        Ok(())
+    }
+
+    fn evaluate(&self, groups: &[u32]) -> ExecResult<ArrayRef> {
+        self.ordered.decode(
+            groups
+                .iter()
+                .map(|&group| self.extremes[group as usize].as_deref()),
+        )
+    }
+
+    fn reset(&mut self, group: u32) {
+        self.extremes[group as usize] = None;
+    }
+
+    fn save(&self, group: u32, out: &mut Vec<u8>) {
+        // An encoded value is never empty, so the empty string stands for none.
+        write_bytes(
+            self.extremes[group as usize].as_deref().unwrap_or_default(),
+            out,
+        );
+    }
+
+    fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
+        let stored = read_bytes(bytes)?;
+        self.extremes[group as usize] = (!stored.is_empty()).then(|| stored.into());
+        Ok(())
+    }
+
+    fn memory(&self) -> usize {
+        let values: usize = self
+            .extremes
+            .iter()
+            .flatten()
+            .map(|value| value.len())
+            .sum();
+        values + self.extremes.capacity() * size_of::<Option<Box<[u8]>>>()
+    }
+}
+
+/// MIN or MAX over rows that can be taken back: every value with its count.
+pub struct Multiset {
+    max: bool,
+    ordered: OrderedBytes,
+    groups: Vec<BTreeMap<Box<[u8]>, i64>>,
+}
+
+impl Multiset {
+    /// MAX when `max`, else MIN.
+    pub fn new(data_type: &DataType, max: bool) -> ExecResult<Self> {
+        Ok(Self {
+            max,
+            ordered: OrderedBytes::new(data_type)?,
+            groups: Vec::new(),
+        })
+    }
+}
+
+impl Accumulator for Multiset {
+    fn resize(&mut self, groups: usize) {
+        self.groups.resize_with(groups, BTreeMap::new);
+    }
+
+    fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
+        let rows = self.ordered.encode(input.argument()?)?;
+        input.for_each(|row, group, diff| {
+            let values = &mut self.groups[group];
+            let value = rows.row(row).data();
+            match values.get_mut(value) {
+                // A value may go below zero within a step, when its removal comes before its arrival.
+                Some(count) if *count + diff == 0 => {
+                    values.remove(value);
+                }
+                Some(count) => *count += diff,
+                None => {
+                    values.insert(value.into(), diff);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn evaluate(&self, groups: &[u32]) -> ExecResult<ArrayRef> {
+        self.ordered.decode(groups.iter().map(|&group| {
+            let mut present = self.groups[group as usize]
+                .iter()
+                .filter(|(_, count)| **count > 0);
+            let extreme = if self.max {
+                present.next_back()
+            } else {
+                present.next()
+            };
+            extreme.map(|(value, _)| value.as_ref())
+        }))
+    }
+
+    fn reset(&mut self, group: u32) {
+        self.groups[group as usize].clear();
+    }
+
+    fn save(&self, group: u32, out: &mut Vec<u8>) {
+        let values = &self.groups[group as usize];
+        out.extend_from_slice(&(values.len() as u64).to_le_bytes());
+        for (value, count) in values {
+            write_bytes(value, out);
+            out.extend_from_slice(&count.to_le_bytes());
+        }
+    }
+
+    fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
+        let values = &mut self.groups[group as usize];
+        values.clear();
+        for _ in 0..u64::from_le_bytes(read(bytes)?) {
+            let value = read_bytes(bytes)?.into();
+            values.insert(value, i64::from_le_bytes(read(bytes)?));
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> usize {
+        self.groups
+            .iter()
+            .flat_map(|values| values.keys())
+            .map(|value| value.len() + 32)
+            .sum()
+    }
+}

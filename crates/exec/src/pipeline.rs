@@ -1,0 +1,425 @@
+//! A pipeline: queries tied by lineage as one graph with one step clock.
+//!
+//! The pipeline belongs to one thread. This file holds what it is made of; `step` moves it, `backfill` adds to it, `recovery` brings it back.
+//!
+//! INVARIANT: queries stand in creation order, which is a topological order, since a query can only read what was there before it.
+//! INVARIANT: all sources, tables and producers stand at the same step whenever no step is running.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use highwater_planner::catalog::{QueryId, Relation, RelationId, SourceKind};
+use highwater_storage_log::{Log, Offset, TopicPartition};
+
+use crate::{
+    checkpoint::{CheckpointStore, CheckpointWork, Manifest, QueryManifest, SourceManifest},
+    engine::{EngineOptions, PersistentQuery, QueryOutput, QueryState, QueryStatus, SourceStatus},
+    error::{ExecError, ExecResult},
+    feed::{ChangeReceiver, SubscriptionId},
+    journal::Journal,
+    query::QueryGraph,
+    rejects::ProcessingLog,
+    shared::Shared,
+    sink::Sink,
+    snapshot::SnapshotInner,
+    source::TopicSource,
+    state::{BaseSnapshot, RocksState, RowCodec, StateId, TableStore},
+    step::PendingStep,
+};
+
+/// See the module.
+pub struct Pipeline {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) options: EngineOptions,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) checkpoints: CheckpointStore,
+    pub(crate) state: RocksState,
+    pub(crate) base: Arc<BaseSnapshot>,
+    pub(crate) journal: Journal,
+    pub(crate) sources: BTreeMap<RelationId, TopicSource>,
+    pub(crate) queries: Vec<RunningQuery>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) processing_log: ProcessingLog,
+    /// The last step that ran.
+    pub(crate) step: u64,
+    /// A step that ran and waits for the disk.
+    pub(crate) pending: Option<PendingStep>,
+    /// The step of the last checkpoint.
+    pub(crate) checkpointed_step: u64,
+}
+
+/// A persistent query with its result.
+pub struct RunningQuery {
+    pub(crate) definition: PersistentQuery,
+    pub(crate) graph: QueryGraph,
+    pub(crate) table: Option<TableStore>,
+    pub(crate) sink: Option<Sink>,
+    pub(crate) state: QueryState,
+    /// Where a query that does not run stopped reading.
+    pub(crate) stopped_at: Option<SourcePositions>,
+    /// Where it began to read.
+    pub(crate) origin: SourcePositions,
+    pub(crate) rows_in: u64,
+    pub(crate) rows_out: u64,
+}
+
+/// Offsets by partition of each relation that a query reads from its topic.
+pub type SourcePositions = BTreeMap<RelationId, Vec<Offset>>;
+
+/// A push query.
+pub struct Subscription {
+    pub(crate) id: SubscriptionId,
+    pub(crate) graph: QueryGraph,
+    pub(crate) receiver: Box<dyn ChangeReceiver>,
+    /// Its first step has run.
+    pub(crate) started: bool,
+}
+
+impl RunningQuery {
+    /// Wires up a query with the producer positions, row count and base of its result.
+    pub fn new(
+        definition: PersistentQuery,
+        manifest: Option<&QueryManifest>,
+        base: &Arc<BaseSnapshot>,
+    ) -> ExecResult<Self> {
+        let graph = QueryGraph::new(definition.plan.clone(), Some(definition.id))?;
+        let relation = definition.output.relation();
+        let table = match &definition.output {
+            QueryOutput::Stream(_) => None,
+            QueryOutput::Table(_) | QueryOutput::SourceTable(_) => {
+                let codec = Arc::new(RowCodec::new(&relation.schema(), &relation.key_columns())?);
+                let prefix = StateId::result(definition.id).slot(0);
+                let rows = manifest.map_or(0, |manifest| manifest.rows);
+                Some(TableStore::new(codec, prefix, Some(Arc::clone(base)), rows))
+            }
+        };
+        let positions = manifest
+            .map(|manifest| manifest.sink.as_slice())
+            .unwrap_or_default();
+        let sink = match &definition.output {
+            QueryOutput::SourceTable(_) => None,
+            QueryOutput::Stream(relation) | QueryOutput::Table(relation) => {
+                Some(Sink::new(definition.id, Arc::clone(relation), positions)?)
+            }
+        };
+        let failure = manifest.and_then(|manifest| manifest.failure.clone());
+        let state = match failure {
+            Some(reason) => QueryState::Failed(reason),
+            None if definition.paused => QueryState::Paused,
+            None => QueryState::Running,
+        };
+        Ok(Self {
+            graph,
+            table,
+            sink,
+            state,
+            stopped_at: manifest
+                .and_then(|manifest| manifest.stopped_at.as_deref())
+                .map(positions_from),
+            origin: manifest
+                .map(|manifest| positions_from(&manifest.origin))
+                .unwrap_or_default(),
+            definition,
+            rows_in: 0,
+            rows_out: 0,
+        })
+    }
+
+    /// Whether it takes part in steps.
+    pub fn runs(&self) -> bool {
+        self.state == QueryState::Running
+    }
+
+    fn status(&self) -> QueryStatus {
+        QueryStatus {
+            id: self.definition.id,
+            state: self.state.clone(),
+            rows_in: self.rows_in,
+            rows_out: self.rows_out,
+            late: self.graph.late(),
+            operators: self
+                .graph
+                .counters()
+                .into_iter()
+                .map(|counters| (counters.rows_in, counters.rows_out, counters.nanos))
+                .collect(),
+        }
+    }
+
+    fn manifest(&self) -> QueryManifest {
+        QueryManifest {
+            query: self.definition.id.0,
+            sink: self
+                .sink
+                .as_ref()
+                .map(|sink| sink.producer().positions())
+                .unwrap_or_default(),
+            rows: self.table.as_ref().map_or(0, TableStore::rows),
+            stopped_at: self.stopped_at.as_ref().map(positions_to),
+            origin: positions_to(&self.origin),
+            failure: match &self.state {
+                QueryState::Failed(reason) => Some(reason.clone()),
+                QueryState::Running | QueryState::Paused => None,
+            },
+        }
+    }
+}
+
+fn positions_from(manifests: &[SourceManifest]) -> SourcePositions {
+    manifests
+        .iter()
+        .map(|source| {
+            (
+                RelationId(source.relation),
+                source.positions.iter().copied().map(Offset).collect(),
+            )
+        })
+        .collect()
+}
+
+fn positions_to(positions: &SourcePositions) -> Vec<SourceManifest> {
+    positions
+        .iter()
+        .map(|(relation, offsets)| SourceManifest {
+            relation: relation.0,
+            positions: offsets.iter().map(|offset| offset.0).collect(),
+        })
+        .collect()
+}
+
+impl Pipeline {
+    /// The query at hand by its id.
+    pub fn query_index(&self, id: QueryId) -> ExecResult<usize> {
+        self.queries
+            .iter()
+            .position(|query| query.definition.id == id)
+            .ok_or_else(|| ExecError::UnknownQuery(id.to_string()))
+    }
+
+    /// Whether some query keeps this relation as a table: then its rows come from there, not from the topic.
+    pub fn keeper(&self, relation: RelationId) -> Option<&RunningQuery> {
+        self.queries.iter().find(|query| {
+            query.definition.output.relation().id == relation && query.table.is_some()
+        })
+    }
+
+    /// The relations that a plan reads from their topics.
+    pub fn topic_relations(
+        &self,
+        graph: &QueryGraph,
+        output: Option<&QueryOutput>,
+    ) -> Vec<Arc<Relation>> {
+        let own_table = matches!(output, Some(QueryOutput::SourceTable(_)));
+        let mut relations: Vec<Arc<Relation>> = graph
+            .plan()
+            .sources()
+            .filter(|relation| own_table || relation.kind == SourceKind::Stream)
+            .cloned()
+            .collect();
+        relations.sort_by_key(|relation| relation.id);
+        relations.dedup_by_key(|relation| relation.id);
+        relations
+    }
+
+    /// Makes sure that a relation's topic is read, from `positions` if it was not read before, with the columns that `graph` wants.
+    pub fn attach_source(
+        &mut self,
+        relation: &Arc<Relation>,
+        positions: Vec<Offset>,
+        graph: &QueryGraph,
+    ) -> ExecResult<()> {
+        let source = match self.sources.entry(relation.id) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                self.shared.watch(&relation.topic);
+                entry.insert(TopicSource::new(Arc::clone(relation), positions)?)
+            }
+        };
+        source.want(wanted_columns(graph, relation.id))
+    }
+
+    /// Lets go of sources that nobody reads.
+    pub fn drop_unread_sources(&mut self) {
+        let mut read: Vec<RelationId> = Vec::new();
+        for query in &self.queries {
+            read.extend(
+                self.topic_relations(&query.graph, Some(&query.definition.output))
+                    .iter()
+                    .map(|r| r.id),
+            );
+        }
+        for subscription in &self.subscriptions {
+            read.extend(
+                self.topic_relations(&subscription.graph, None)
+                    .iter()
+                    .map(|relation| relation.id),
+            );
+        }
+        self.sources.retain(|relation, _| read.contains(relation));
+    }
+
+    /// Whether a source is read by a persistent query; one that only push queries read is in no journal entry.
+    pub fn is_durable_source(&self, relation: RelationId) -> bool {
+        self.queries.iter().any(|query| {
+            query
+                .graph
+                .plan()
+                .sources()
+                .any(|source| source.id == relation)
+        })
+    }
+
+    /// End of each partition of a relation's topic, as far as it may be read.
+    pub fn stable_ends(&self, relation: &Relation) -> ExecResult<Vec<Offset>> {
+        self.partition_offsets(relation, |offsets| offsets.last_stable)
+    }
+
+    /// Start of each partition of a relation's topic.
+    pub fn starts(&self, relation: &Relation) -> ExecResult<Vec<Offset>> {
+        self.partition_offsets(relation, |offsets| offsets.log_start)
+    }
+
+    fn partition_offsets(
+        &self,
+        relation: &Relation,
+        pick: impl Fn(highwater_storage_log::PartitionOffsets) -> Offset,
+    ) -> ExecResult<Vec<Offset>> {
+        (0..relation.partitions)
+            .map(|partition| {
+                Ok(pick(self.log.offsets(&TopicPartition::new(
+                    relation.topic.as_str(),
+                    partition,
+                ))?))
+            })
+            .collect()
+    }
+
+    /// What readers see once the last step has committed.
+    pub(crate) fn current_snapshot(&self) -> SnapshotInner {
+        let tables = self
+            .queries
+            .iter()
+            .filter_map(|query| {
+                query
+                    .table
+                    .as_ref()
+                    .map(|table| (query.definition.output.relation().id, table.version()))
+            })
+            .collect();
+        SnapshotInner {
+            step: self.step,
+            tables: Arc::new(tables),
+            positions: Arc::new(self.source_positions()),
+        }
+    }
+
+    /// By topic: up to where all readers have read.
+    pub(crate) fn source_positions(&self) -> HashMap<String, Vec<i64>> {
+        let mut positions: HashMap<String, Vec<i64>> = HashMap::new();
+        for source in self.sources.values() {
+            let offsets = source.positions().iter().map(|offset| offset.0);
+            positions
+                .entry(source.relation().topic.clone())
+                .and_modify(|known| {
+                    known
+                        .iter_mut()
+                        .zip(offsets.clone())
+                        .for_each(|(known, offset)| *known = (*known).min(offset));
+                })
+                .or_insert_with(|| offsets.collect());
+        }
+        positions
+    }
+
+    /// Publishes state and counters.
+    pub(crate) fn publish_status(&self) {
+        let queries = self.queries.iter().map(RunningQuery::status).collect();
+        let sources = self
+            .sources
+            .values()
+            .flat_map(|source| {
+                source
+                    .partitions()
+                    .iter()
+                    .zip(source.positions())
+                    .zip(source.rejected())
+                    .map(|((partition, position), rejected)| SourceStatus {
+                        partition: partition.clone(),
+                        position: *position,
+                        rejected: *rejected,
+                    })
+            })
+            .collect();
+        self.shared.set_status(queries, sources);
+    }
+
+    /// Whether a checkpoint would hold anything new.
+    pub(crate) fn changed_since_checkpoint(&self) -> bool {
+        self.step > self.checkpointed_step
+    }
+
+    /// Takes all that changed since the last checkpoint. No step may be pending.
+    pub(crate) fn checkpoint_work(&mut self) -> ExecResult<CheckpointWork> {
+        debug_assert!(
+            self.pending.is_none(),
+            "a checkpoint lies between two committed steps"
+        );
+        let mut manifest = Manifest::new(self.step, self.journal.end()?);
+        let durable: Vec<RelationId> = self
+            .sources
+            .keys()
+            .copied()
+            .filter(|relation| self.is_durable_source(*relation))
+            .collect();
+        manifest.sources = durable
+            .iter()
+            .map(|relation| SourceManifest {
+                relation: relation.0,
+                positions: self.sources[relation]
+                    .positions()
+                    .iter()
+                    .map(|offset| offset.0)
+                    .collect(),
+            })
+            .collect();
+        manifest.queries = self.queries.iter().map(RunningQuery::manifest).collect();
+        manifest.processing_log = self.processing_log.producer().positions();
+
+        let mut changes = Vec::new();
+        let mut runs = Vec::new();
+        let mut sinks = self.processing_log.producer().ends(&*self.log)?;
+        for query in &mut self.queries {
+            query.graph.checkpoint(&mut changes);
+            if let Some(table) = &mut query.table {
+                runs.push((table.prefix(), table.freeze()));
+            }
+            if let Some(sink) = &query.sink {
+                sinks.extend(sink.producer().ends(&*self.log)?);
+            }
+        }
+        Ok(CheckpointWork {
+            manifest,
+            changes,
+            runs,
+            sinks,
+        })
+    }
+}
+
+/// Columns of a relation that a graph reads.
+pub fn wanted_columns(graph: &QueryGraph, relation: RelationId) -> impl Iterator<Item = usize> {
+    graph
+        .plan()
+        .nodes
+        .iter()
+        .filter_map(move |node| match &node.operator {
+            highwater_planner::dataflow::Operator::Source {
+                relation: source,
+                projection,
+            } if source.id == relation => Some(projection.clone()),
+            _ => None,
+        })
+        .flatten()
+}

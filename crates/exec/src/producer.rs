@@ -1,0 +1,181 @@
+//! One continuous query as a producer: consecutive sequences in each partition, one open transaction a step.
+//!
+//! A step's batches stay invisible until the step commits, which writes the commit markers. A step that runs again after a crash makes the same
+//! batches with the same sequences, so what the log already holds is not appended twice.
+//!
+//! INVARIANT: between two commits, all that a producer appended belongs to one step (or to one backfill).
+
+use highwater_planner::catalog::QueryId;
+use highwater_storage_log::{
+    BatchBuilder, EncodedBatch, Log, Offset, ProducerFields, ProducerId, TopicPartition,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ExecResult;
+
+/// Where a producer stands in one partition: part of every checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProducerPosition {
+    /// Producer epoch.
+    pub epoch: i16,
+    /// Sequence of the next record.
+    pub next_sequence: i32,
+}
+
+/// Batches of one step, made while it ran, to be appended once the step before has committed.
+#[derive(Debug, Default)]
+pub struct StepBatches {
+    batches: Vec<(usize, EncodedBatch)>,
+}
+
+impl StepBatches {
+    /// Whether there is nothing to append.
+    pub fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+}
+
+/// See the module.
+pub struct Producer {
+    id: ProducerId,
+    partitions: Vec<ProducerPartition>,
+}
+
+struct ProducerPartition {
+    name: TopicPartition,
+    position: ProducerPosition,
+    /// Appended, not committed.
+    open: bool,
+}
+
+impl Producer {
+    /// The producer of `query` on all partitions of `topic`, at the given positions; where there is none, at the beginning.
+    pub fn new(
+        query: QueryId,
+        topic: &str,
+        partitions: u32,
+        positions: &[ProducerPosition],
+    ) -> Self {
+        let start = ProducerPosition {
+            epoch: 0,
+            next_sequence: 0,
+        };
+        let partitions = (0..partitions)
+            .map(|partition| ProducerPartition {
+                name: TopicPartition::new(topic, partition),
+                position: positions.get(partition as usize).copied().unwrap_or(start),
+                open: false,
+            })
+            .collect();
+        Self {
+            id: producer_id(query),
+            partitions,
+        }
+    }
+
+    /// Number of partitions.
+    pub fn partition_count(&self) -> usize {
+        self.partitions.len()
+    }
+
+    /// Where it stands, one a partition.
+    pub fn positions(&self) -> Vec<ProducerPosition> {
+        self.partitions
+            .iter()
+            .map(|partition| partition.position)
+            .collect()
+    }
+
+    /// Ends a batch: gives it its sequence and puts it to the step's others. `builder` is empty afterwards.
+    pub fn close(&mut self, partition: usize, builder: &mut BatchBuilder, out: &mut StepBatches) {
+        let position = &mut self.partitions[partition].position;
+        let records = builder.len();
+        let fields = ProducerFields {
+            id: self.id,
+            epoch: position.epoch,
+            base_sequence: position.next_sequence,
+            transactional: true,
+        };
+        position.next_sequence = advance(position.next_sequence, records);
+        out.batches.push((partition, builder.finish(Some(fields))));
+    }
+
+    /// Appends a step's batches, invisible as yet.
+    pub fn append(&mut self, log: &dyn Log, batches: StepBatches) -> ExecResult<()> {
+        for (partition, batch) in batches.batches {
+            let partition = &mut self.partitions[partition];
+            log.append(&partition.name, batch)?;
+            partition.open = true;
+        }
+        Ok(())
+    }
+
+    /// Makes what was appended visible.
+    pub fn commit(&mut self, log: &dyn Log) -> ExecResult<()> {
+        for partition in &mut self.partitions {
+            if std::mem::take(&mut partition.open) {
+                log.end_transaction(&partition.name, self.id, partition.position.epoch, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what was appended and not committed.
+    pub fn abort(&mut self, log: &dyn Log) -> ExecResult<()> {
+        for partition in &mut self.partitions {
+            if std::mem::take(&mut partition.open) {
+                log.end_transaction(&partition.name, self.id, partition.position.epoch, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Up to where each partition must be on disk before a checkpoint may rely on it.
+    pub fn ends(&self, log: &dyn Log) -> ExecResult<Vec<(TopicPartition, Offset)>> {
+        self.partitions
+            .iter()
+            .map(|partition| {
+                Ok((
+                    partition.name.clone(),
+                    log.offsets(&partition.name)?.log_end,
+                ))
+            })
+            .collect()
+    }
+
+    /// After a replay: what the last journaled step appended is committed; what comes from a step that is not in the journal is aborted, and
+    /// the producer goes on with a new epoch. Answers whether anything was aborted.
+    pub fn settle(&mut self, log: &dyn Log) -> ExecResult<bool> {
+        let mut aborted = false;
+        for partition in &mut self.partitions {
+            partition.open = false;
+            let Some(state) = log.producer(&partition.name, self.id)? else {
+                continue;
+            };
+            let known = state.epoch == partition.position.epoch
+                && advance(state.last_sequence, 1) == partition.position.next_sequence;
+            if state.open_transaction.is_some() {
+                log.end_transaction(&partition.name, self.id, state.epoch, known)?;
+            }
+            if !known {
+                partition.position = ProducerPosition {
+                    epoch: state.epoch.wrapping_add(1).max(0),
+                    next_sequence: 0,
+                };
+                aborted = true;
+            }
+        }
+        Ok(aborted)
+    }
+}
+
+/// The producer that a query appends as.
+pub fn producer_id(query: QueryId) -> ProducerId {
+    ProducerId(ProducerId::ENGINE_BASE + query.0 as i64)
+}
+
+/// Sequences wrap to 0 behind the highest one, as Kafka's do.
+fn advance(sequence: i32, records: usize) -> i32 {
+    let next = i64::from(sequence) + records as i64;
+    (next % (i64::from(i32::MAX) + 1)) as i32
+}

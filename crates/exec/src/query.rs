@@ -1,0 +1,337 @@
+//! A running query: the operators of one plan, wired up, with one instance a slot.
+
+use std::{collections::HashMap, sync::Arc, time::Instant};
+
+use arrow::datatypes::SchemaRef;
+use highwater_planner::{
+    catalog::{QueryId, RelationId},
+    dataflow::{DataflowPlan, Node, NodeId, Operator as PlanOperator},
+};
+
+use crate::{
+    delta::Delta,
+    error::{ExecError, ExecResult},
+    exchange::Exchange,
+    operator::{Operator, Rejected, StepContext},
+    operators::{Aggregate, AssignWindows, Distinct, Filter, Project},
+    source::{SlotRows, source_delta},
+    state::{RocksState, StateChanges, StateId, StatePrefix},
+};
+
+/// What relations changed in a step, by relation.
+pub type RelationRows = HashMap<RelationId, Vec<SlotRows>>;
+
+/// A delta with the slot it belongs to.
+pub type SlotDelta = (u32, Delta);
+
+/// Counters of one node since the process began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NodeCounters {
+    /// Rows taken.
+    pub rows_in: u64,
+    /// Rows given.
+    pub rows_out: u64,
+    /// Time spent.
+    pub nanos: u64,
+}
+
+/// See the module.
+pub struct QueryGraph {
+    plan: DataflowPlan,
+    /// Names the operators' state; `None` for a push query, whose state is in memory only.
+    query: Option<QueryId>,
+    nodes: Vec<RunningNode>,
+    late: u64,
+}
+
+struct RunningNode {
+    kind: NodeKind,
+    inputs: Vec<NodeId>,
+    /// How many nodes read its output.
+    readers: usize,
+    counters: NodeCounters,
+}
+
+enum NodeKind {
+    Source {
+        relation: RelationId,
+        projection: Vec<usize>,
+        schema: SchemaRef,
+    },
+    Slots(Vec<Option<Box<dyn Operator>>>),
+    Exchange(Exchange),
+    Union,
+}
+
+impl QueryGraph {
+    /// Wires up `plan`.
+    pub fn new(plan: DataflowPlan, query: Option<QueryId>) -> ExecResult<Self> {
+        let mut readers = vec![0; plan.nodes.len()];
+        for node in &plan.nodes {
+            for input in &node.inputs {
+                readers[input.0 as usize] += 1;
+            }
+        }
+        let nodes =
+            plan.nodes
+                .iter()
+                .zip(readers)
+                .map(|(node, readers)| {
+                    let kind = match &node.operator {
+                        PlanOperator::Source {
+                            relation,
+                            projection,
+                        } => NodeKind::Source {
+                            relation: relation.id,
+                            projection: projection.clone(),
+                            schema: node.schema.clone(),
+                        },
+                        PlanOperator::Exchange { keys, slots } => NodeKind::Exchange(
+                            Exchange::new(&input_schema(&plan, node)?, keys, *slots)?,
+                        ),
+                        PlanOperator::Union => NodeKind::Union,
+                        _ => {
+                            // Made once here, so that a plan which cannot run is refused before it is part of a step.
+                            let first = instance(&plan, node)?;
+                            let mut slots: Vec<Option<Box<dyn Operator>>> = Vec::new();
+                            slots.resize_with(node.slots.max(1) as usize, || None);
+                            slots[0] = Some(first);
+                            NodeKind::Slots(slots)
+                        }
+                    };
+                    Ok(RunningNode {
+                        kind,
+                        inputs: node.inputs.clone(),
+                        readers,
+                        counters: NodeCounters::default(),
+                    })
+                })
+                .collect::<ExecResult<Vec<_>>>()?;
+        Ok(Self {
+            plan,
+            query,
+            nodes,
+            late: 0,
+        })
+    }
+
+    /// The plan that runs.
+    pub fn plan(&self) -> &DataflowPlan {
+        &self.plan
+    }
+
+    /// Rows dropped since their window had closed.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Counters by node.
+    pub fn counters(&self) -> Vec<NodeCounters> {
+        self.nodes.iter().map(|node| node.counters).collect()
+    }
+
+    /// Estimated bytes of operator state in memory.
+    pub fn memory(&self) -> usize {
+        self.nodes
+            .iter()
+            .filter_map(|node| match &node.kind {
+                NodeKind::Slots(slots) => Some(
+                    slots
+                        .iter()
+                        .flatten()
+                        .map(|operator| operator.memory())
+                        .sum::<usize>(),
+                ),
+                _ => None,
+            })
+            .sum()
+    }
+
+    /// Runs one step: the changes of the sources through the graph once, in topological order. With `first`, operators that have a result
+    /// without any input give it.
+    pub fn run(
+        &mut self,
+        step: u64,
+        first: bool,
+        sources: &RelationRows,
+        state: Option<&RocksState>,
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<Vec<SlotDelta>> {
+        let mut outputs: Vec<Vec<SlotDelta>> = Vec::with_capacity(self.nodes.len());
+        let mut left: Vec<usize> = self.nodes.iter().map(|node| node.readers).collect();
+        for position in 0..self.nodes.len() {
+            let inputs = self.nodes[position].inputs.clone();
+            let deltas: Vec<Vec<SlotDelta>> = inputs
+                .iter()
+                .map(|input| {
+                    let input = input.0 as usize;
+                    left[input] -= 1;
+                    if left[input] == 0 {
+                        std::mem::take(&mut outputs[input])
+                    } else {
+                        outputs[input].clone()
+                    }
+                })
+                .collect();
+            let started = Instant::now();
+            let rows_in: usize = deltas.iter().flatten().map(|(_, delta)| delta.rows()).sum();
+            let output = self.run_node(position, step, first, deltas, sources, state, rejected)?;
+            let counters = &mut self.nodes[position].counters;
+            let rows_out: usize = output.iter().map(|(_, delta)| delta.rows()).sum();
+            counters.rows_in += if inputs.is_empty() { rows_out } else { rows_in } as u64;
+            counters.rows_out += rows_out as u64;
+            counters.nanos += started.elapsed().as_nanos() as u64;
+            outputs.push(output);
+        }
+        Ok(outputs.pop().unwrap_or_default())
+    }
+
+    #[allow(clippy::too_many_arguments)] // The parts of one step, borrowed apart from the graph itself.
+    fn run_node(
+        &mut self,
+        position: usize,
+        step: u64,
+        first: bool,
+        inputs: Vec<Vec<SlotDelta>>,
+        sources: &RelationRows,
+        state: Option<&RocksState>,
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<Vec<SlotDelta>> {
+        let Self {
+            plan,
+            query,
+            nodes,
+            late,
+        } = self;
+        match &mut nodes[position].kind {
+            NodeKind::Source {
+                relation,
+                projection,
+                schema,
+            } => sources
+                .get(relation)
+                .into_iter()
+                .flatten()
+                .map(|rows| Ok((rows.slot, source_delta(rows, projection, schema)?)))
+                .collect(),
+            NodeKind::Exchange(exchange) => {
+                let mut routed = Vec::new();
+                for (_, delta) in inputs.into_iter().flatten() {
+                    routed.extend(exchange.route(delta)?);
+                }
+                // A stable sort: within a slot, rows keep the order of their source partitions.
+                routed.sort_by_key(|(slot, _)| *slot);
+                Ok(routed)
+            }
+            NodeKind::Union => {
+                let mut all: Vec<SlotDelta> = inputs.into_iter().flatten().collect();
+                all.sort_by_key(|(slot, _)| *slot);
+                Ok(all)
+            }
+            NodeKind::Slots(slots) => {
+                let node = &plan.nodes[position];
+                let mut by_slot: Vec<Vec<(usize, Delta)>> = vec![Vec::new(); slots.len()];
+                for (input, deltas) in inputs.into_iter().enumerate() {
+                    for (slot, delta) in deltas {
+                        let slot = slot as usize % by_slot.len();
+                        by_slot[slot].push((input, delta));
+                    }
+                }
+                let mut output = Vec::new();
+                for (slot, deltas) in by_slot.into_iter().enumerate() {
+                    if deltas.is_empty() && !(first && slot == 0) {
+                        continue;
+                    }
+                    let operator = match &mut slots[slot] {
+                        Some(operator) => operator,
+                        empty => empty.insert(instance(plan, node)?),
+                    };
+                    let prefix =
+                        query.map(|query| StateId::operator(query, node.id).slot(slot as u32));
+                    let mut context = StepContext {
+                        step,
+                        state: state.zip(prefix).map(|(state, prefix)| state.slot(prefix)),
+                        late,
+                        rejected,
+                    };
+                    let mut made = Vec::new();
+                    for (input, delta) in deltas {
+                        operator.apply(input, delta, &mut context, &mut made)?;
+                    }
+                    operator.step_end(&mut context, &mut made)?;
+                    output.extend(
+                        made.into_iter()
+                            .filter(|delta| delta.rows() > 0)
+                            .map(|delta| (slot as u32, delta)),
+                    );
+                }
+                Ok(output)
+            }
+        }
+    }
+
+    /// What the operators' state changed since the last call, by state prefix.
+    pub fn checkpoint(&mut self, changes: &mut Vec<(StatePrefix, StateChanges)>) {
+        let Some(query) = self.query else { return };
+        for (node, running) in self.plan.nodes.iter().zip(&mut self.nodes) {
+            let NodeKind::Slots(slots) = &mut running.kind else {
+                continue;
+            };
+            for (slot, operator) in slots.iter_mut().enumerate() {
+                let Some(operator) = operator else { continue };
+                let mut slot_changes = StateChanges::default();
+                operator.checkpoint(&mut slot_changes);
+                if !slot_changes.is_empty() {
+                    changes.push((
+                        StateId::operator(query, node.id).slot(slot as u32),
+                        slot_changes,
+                    ));
+                }
+            }
+        }
+    }
+}
+
+fn input_schema(plan: &DataflowPlan, node: &Node) -> ExecResult<SchemaRef> {
+    let input = node
+        .inputs
+        .first()
+        .ok_or_else(|| ExecError::Internal("an operator lacks its input".into()))?;
+    Ok(Arc::clone(&plan.nodes[input.0 as usize].schema))
+}
+
+/// One slot of an operator.
+fn instance(plan: &DataflowPlan, node: &Node) -> ExecResult<Box<dyn Operator>> {
+    let input = input_schema(plan, node)?;
+    let changing = node
+        .inputs
+        .iter()
+        .any(|input| plan.nodes[input.0 as usize].changing);
+    Ok(match &node.operator {
+        PlanOperator::Filter { predicate } => Box::new(Filter::new(Arc::clone(predicate))),
+        PlanOperator::Project { expressions } => {
+            Box::new(Project::new(expressions.clone(), node.schema.clone()))
+        }
+        PlanOperator::AssignWindows { window } => {
+            Box::new(AssignWindows::new(window, node.schema.clone()))
+        }
+        PlanOperator::Aggregate {
+            group,
+            calls,
+            window,
+        } => Box::new(Aggregate::new(
+            &input,
+            node.schema.clone(),
+            group,
+            calls,
+            window.as_ref(),
+            changing,
+        )?),
+        PlanOperator::Distinct => Box::new(Distinct::new(&node.schema, changing)?),
+        PlanOperator::Source { .. } | PlanOperator::Exchange { .. } | PlanOperator::Union => {
+            return Err(ExecError::Internal(
+                "a node without slots has no operator instance".into(),
+            ));
+        }
+    })
+}

@@ -1,0 +1,205 @@
+//! Bringing a pipeline back: newest whole checkpoint, then the journal's steps behind it.
+//!
+//! INVARIANT: a recovery that replayed or aborted anything ends with a checkpoint before the first new step, so the journal never holds steps of
+//! two lives of a producer's epoch.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use highwater_planner::catalog::{QueryId, RelationId};
+use highwater_storage_log::{Log, Offset};
+
+use crate::{
+    checkpoint::{CheckpointStore, Manifest},
+    engine::{EngineOptions, PersistentQuery},
+    error::ExecResult,
+    journal::{Journal, JournalEntry},
+    pipeline::{Pipeline, RunningQuery},
+    rejects::ProcessingLog,
+    shared::Shared,
+    state::StateId,
+};
+
+/// Topic of the journal of the one pipeline.
+pub const JOURNAL_TOPIC: &str = "_highwater_journal";
+
+impl Pipeline {
+    /// Recovers a pipeline with the queries of the catalog, in creation order. Queries that no checkpoint knows are backfilled.
+    pub fn recover(
+        log: Arc<dyn Log>,
+        options: EngineOptions,
+        shared: Arc<Shared>,
+        queries: Vec<PersistentQuery>,
+    ) -> ExecResult<Self> {
+        let checkpoints = CheckpointStore::open(&options.state_dir)?;
+        let (state, manifest) = checkpoints.restore()?;
+        let first_start = manifest.is_none();
+        let manifest = manifest.unwrap_or_else(|| Manifest::new(0, Offset(0)));
+        let base = state.snapshot();
+        let journal = Journal::open(Arc::clone(&log), JOURNAL_TOPIC)?;
+        let processing_log =
+            ProcessingLog::new(&options.processing_log_topic, &manifest.processing_log);
+        let mut pipeline = Self {
+            log,
+            options,
+            shared,
+            checkpoints,
+            state,
+            base,
+            journal,
+            sources: Default::default(),
+            queries: Vec::new(),
+            subscriptions: Vec::new(),
+            processing_log,
+            step: manifest.step,
+            pending: None,
+            checkpointed_step: manifest.step,
+        };
+        let new_queries = pipeline.restore_queries(&manifest, queries)?;
+        let replayed = pipeline.replay(Offset(manifest.journal))?;
+        let aborted = pipeline.settle_producers()?;
+        tracing::info!(
+            step = pipeline.step,
+            checkpoint = manifest.step,
+            replayed,
+            "state recovered"
+        );
+        if first_start || replayed > 0 || aborted {
+            pipeline.checkpoint_now()?;
+        }
+        pipeline.shared.publish(pipeline.current_snapshot());
+        for query in new_queries {
+            pipeline.create_query(query)?;
+        }
+        pipeline.publish_status();
+        Ok(pipeline)
+    }
+
+    /// Wires up the queries that the checkpoint knows, forgets state of those that are gone, and answers the ones that are new.
+    fn restore_queries(
+        &mut self,
+        manifest: &Manifest,
+        queries: Vec<PersistentQuery>,
+    ) -> ExecResult<Vec<PersistentQuery>> {
+        let wanted: BTreeSet<u64> = queries.iter().map(|query| query.id.0).collect();
+        for gone in manifest
+            .queries
+            .iter()
+            .filter(|query| !wanted.contains(&query.query))
+        {
+            self.forget_state(QueryId(gone.query))?;
+        }
+        let mut new = Vec::new();
+        for definition in queries {
+            let Some(known) = manifest
+                .queries
+                .iter()
+                .find(|query| query.query == definition.id.0)
+            else {
+                new.push(definition);
+                continue;
+            };
+            let query = RunningQuery::new(definition, Some(known), &self.base)?;
+            for relation in self.topic_relations(&query.graph, Some(&query.definition.output)) {
+                let positions = manifest
+                    .sources
+                    .iter()
+                    .find(|source| source.relation == relation.id.0)
+                    .map(|source| source.positions.iter().copied().map(Offset).collect());
+                let positions = match positions {
+                    Some(positions) => positions,
+                    // Only when a checkpoint was damaged by hand: read on from the end rather than count twice.
+                    None => self.stable_ends(&relation)?,
+                };
+                self.attach_source(&relation, positions, &query.graph)?;
+            }
+            self.queries.push(query);
+        }
+        Ok(new)
+    }
+
+    /// Runs the journal's steps from `from` on; answers how many.
+    fn replay(&mut self, from: Offset) -> ExecResult<u64> {
+        let mut replayed = 0;
+        for entry in self.journal.read_from(from)? {
+            if !self.inputs_survived(&entry)? {
+                // The step never committed: its inputs had to be on disk first. Nor did any step behind it.
+                tracing::warn!(
+                    step = entry.step,
+                    "the journal's last steps lost their inputs and never happened"
+                );
+                break;
+            }
+            self.step = entry.step - 1;
+            let cut = self.journaled_cut(&entry)?;
+            let output = self.run_step(cut)?;
+            self.append_step(output)?;
+            self.commit_step()?;
+            replayed += 1;
+        }
+        Ok(replayed)
+    }
+
+    fn inputs_survived(&self, entry: &JournalEntry) -> ExecResult<bool> {
+        for (relation, partition, to) in &entry.cut {
+            if let Some(source) = self.sources.get(relation)
+                && self
+                    .log
+                    .offsets(&source.partitions()[*partition as usize])?
+                    .last_stable
+                    < *to
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn settle_producers(&mut self) -> ExecResult<bool> {
+        let mut aborted = self.processing_log.producer_mut().settle(&*self.log)?;
+        for query in &mut self.queries {
+            if let Some(sink) = &mut query.sink {
+                aborted |= sink.producer_mut().settle(&*self.log)?;
+            }
+        }
+        Ok(aborted)
+    }
+
+    /// Writes a checkpoint and waits for it. No step may be pending.
+    pub fn checkpoint_now(&mut self) -> ExecResult<()> {
+        let work = self.checkpoint_work()?;
+        let done = self.checkpoints.write(&*self.log, &self.state, &work)?;
+        self.finish_checkpoint(done)
+    }
+
+    /// Takes over a finished checkpoint: tables read from it, the journal lets go of what lies behind.
+    pub fn finish_checkpoint(&mut self, done: crate::checkpoint::CheckpointDone) -> ExecResult<()> {
+        self.base = Arc::clone(&done.base);
+        self.checkpointed_step = done.step;
+        for query in &mut self.queries {
+            if let Some(table) = &mut query.table {
+                table.checkpointed(Arc::clone(&done.base));
+            }
+        }
+        self.journal.drop_below(done.journal_keep)
+    }
+
+    /// Removes all state of a query from the database.
+    pub fn forget_state(&self, query: QueryId) -> ExecResult<()> {
+        let (from, to) = StateId::query_range(query);
+        self.state.delete_range(&from, &to)
+    }
+
+    /// Where the sources of a query stand.
+    pub fn positions_of_query(&self, position: usize) -> crate::pipeline::SourcePositions {
+        let query = &self.queries[position];
+        self.topic_relations(&query.graph, Some(&query.definition.output))
+            .into_iter()
+            .filter_map(|relation| {
+                let id: RelationId = relation.id;
+                self.sources
+                    .get(&id)
+                    .map(|source| (id, source.positions().to_vec()))
+            })
+            .collect()
+    }
+}

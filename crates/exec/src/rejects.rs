@@ -1,0 +1,90 @@
+//! The processing log: records and rows that could not be used, as a stream that anyone can query.
+//!
+//! It is written with the step that met them, in the same transaction as the step's results, so every rejected record stands there once.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use highwater_planner::catalog::QueryId;
+use highwater_storage_log::BatchBuilder;
+use serde::Serialize;
+
+use crate::{
+    error::{ExecError, ExecResult},
+    operator::Rejected,
+    producer::{Producer, ProducerPosition, StepBatches},
+};
+
+/// The query number under which the engine itself appends; queries are numbered from 1.
+const ENGINE_QUERY: QueryId = QueryId(0);
+
+/// Bytes of a rejected record's key and value that are kept.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// See the module.
+pub struct ProcessingLog {
+    producer: Producer,
+}
+
+/// One record of the processing log, as JSON.
+#[derive(Serialize)]
+struct Entry<'a> {
+    source: &'a str,
+    topic: Option<&'a str>,
+    partition: Option<u32>,
+    offset: Option<i64>,
+    reason: &'a str,
+    key: Option<String>,
+    value: Option<String>,
+}
+
+impl ProcessingLog {
+    /// Appends to partition 0 of `topic`.
+    pub fn new(topic: &str, positions: &[ProducerPosition]) -> Self {
+        Self {
+            producer: Producer::new(ENGINE_QUERY, topic, 1, positions),
+        }
+    }
+
+    /// The producer that appends.
+    pub fn producer(&self) -> &Producer {
+        &self.producer
+    }
+
+    /// The producer that appends.
+    pub fn producer_mut(&mut self) -> &mut Producer {
+        &mut self.producer
+    }
+
+    /// Encodes what a step rejected.
+    pub fn encode(&mut self, rejected: &[Rejected]) -> ExecResult<StepBatches> {
+        let mut out = StepBatches::default();
+        let mut builder = BatchBuilder::new();
+        for record in rejected {
+            let bytes = |bytes: &Option<Vec<u8>>| {
+                bytes
+                    .as_ref()
+                    .map(|bytes| BASE64_STANDARD.encode(&bytes[..bytes.len().min(KEPT_BYTES)]))
+            };
+            let position = record.position.as_ref();
+            let entry = Entry {
+                source: &record.source,
+                topic: position.map(|(partition, _)| &*partition.topic),
+                partition: position.map(|(partition, _)| partition.partition.0),
+                offset: position.map(|(_, offset)| *offset),
+                reason: &record.reason,
+                key: bytes(&record.key),
+                value: bytes(&record.value),
+            };
+            let json = serde_json::to_vec(&entry).map_err(|error| {
+                ExecError::Internal(format!("could not write a processing log entry: {error}"))
+            })?;
+            builder.push(record.timestamp, None, Some(&json), &[]);
+            if builder.byte_len() >= KEPT_BYTES {
+                self.producer.close(0, &mut builder, &mut out);
+            }
+        }
+        if !builder.is_empty() {
+            self.producer.close(0, &mut builder, &mut out);
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,84 @@
+//! Records of a relation's topic to rows and back: key, value, window bounds and event time together.
+
+mod decoder;
+mod encoder;
+
+pub use decoder::{DecodedRows, RelationDecoder};
+pub use encoder::{EncodedRows, RelationEncoder};
+
+use arrow::datatypes::{Schema, SchemaRef};
+use highwater_formats::FormatSpec;
+use highwater_planner::{
+    catalog::{FormatName, Relation, WINDOWEND, WINDOWSTART},
+    dataflow::WindowShape,
+};
+
+use crate::error::ExecResult;
+
+/// Where each column of a relation stands in its records.
+#[derive(Debug, Clone)]
+struct RecordLayout {
+    key_format: FormatSpec,
+    value_format: FormatSpec,
+    /// Columns in the record key, by position in the relation.
+    key: Vec<usize>,
+    /// Columns in the record value.
+    value: Vec<usize>,
+    /// `windowstart` and `windowend`, which stand behind the key's bytes, and the window's length in milliseconds.
+    window: Option<(usize, usize, i64)>,
+}
+
+impl RecordLayout {
+    fn new(relation: &Relation) -> ExecResult<Self> {
+        let position = |name: &str| {
+            relation
+                .columns
+                .iter()
+                .position(|column| column.name == name && column.key)
+        };
+        let window = match &relation.window {
+            Some(window) => {
+                let size = match window.shape {
+                    WindowShape::Tumbling { size } | WindowShape::Hopping { size, .. } => size,
+                };
+                let size = crate::operators::millis(size);
+                position(WINDOWSTART)
+                    .zip(position(WINDOWEND))
+                    .map(|(start, end)| (start, end, size))
+            }
+            None => None,
+        };
+        let bound = |column: &usize| {
+            window.is_some_and(|(start, end, _)| *column == start || *column == end)
+        };
+        let key = relation
+            .key_columns()
+            .into_iter()
+            .filter(|column| !bound(column))
+            .collect();
+        let value = (0..relation.columns.len())
+            .filter(|&column| !relation.columns[column].key)
+            .collect();
+        Ok(Self {
+            key_format: format_spec(&relation.key_format)?,
+            value_format: format_spec(&relation.value_format)?,
+            key,
+            value,
+            window,
+        })
+    }
+}
+
+fn format_spec(name: &FormatName) -> ExecResult<FormatSpec> {
+    let wrapped = name.wrapped.map(|wrapped| wrapped.to_string());
+    Ok(FormatSpec::parse(
+        &name.name,
+        name.delimiter.as_deref(),
+        wrapped.as_deref(),
+    )?)
+}
+
+fn sub_schema(relation: &Relation, columns: &[usize]) -> ExecResult<SchemaRef> {
+    let schema: Schema = relation.schema().project(columns)?;
+    Ok(schema.into())
+}

@@ -1,0 +1,297 @@
+//! Records to rows.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow::{
+    array::{ArrayRef, BooleanArray, TimestampMillisecondArray},
+    compute,
+};
+use highwater_formats::{Decoder, TimestampExtractor, projected_decoder, windowed_key};
+use highwater_planner::catalog::{Relation, SourceKind};
+use highwater_storage_log::{BatchView, Offset, RecordRef, Records, TopicPartition};
+
+use super::{RecordLayout, sub_schema};
+use crate::{
+    delta::rowtime_array,
+    error::{ExecError, ExecResult},
+    operator::Rejected,
+};
+
+/// Rows of one partition, in offset order.
+#[derive(Debug)]
+pub struct DecodedRows {
+    /// Number of rows.
+    pub rows: usize,
+    /// By position in the relation; `None` for columns that were not asked for.
+    pub columns: Vec<Option<ArrayRef>>,
+    /// Event times.
+    pub rowtime: ArrayRef,
+    /// Offsets.
+    pub offsets: Vec<i64>,
+    /// Rows that remove their key (records without a value); only told apart in tables.
+    pub tombstones: Option<Vec<bool>>,
+    /// Records that could not be decoded.
+    pub rejected: Vec<Rejected>,
+}
+
+/// Decodes records of one relation.
+pub struct RelationDecoder {
+    relation: Arc<Relation>,
+    layout: RecordLayout,
+    /// Columns asked for, in the key and in the value.
+    key_columns: Vec<usize>,
+    value_columns: Vec<usize>,
+    key: Option<Box<dyn Decoder>>,
+    value: Option<Box<dyn Decoder>>,
+    timestamp: Option<(usize, TimestampExtractor)>,
+}
+
+impl RelationDecoder {
+    /// A decoder that builds the columns at `wanted`, by position in the relation.
+    pub fn new(relation: Arc<Relation>, wanted: &[usize]) -> ExecResult<Self> {
+        let layout = RecordLayout::new(&relation)?;
+        let timestamp = match &relation.timestamp {
+            Some(timestamp) => {
+                let column = relation
+                    .columns
+                    .iter()
+                    .position(|column| column.name == timestamp.column)
+                    .ok_or_else(|| {
+                        ExecError::Internal(format!(
+                            "timestamp column \"{}\" is not there",
+                            timestamp.column
+                        ))
+                    })?;
+                let data_type = &relation.columns[column].data_type;
+                Some((
+                    column,
+                    TimestampExtractor::new(data_type, timestamp.format.as_deref())?,
+                ))
+            }
+            None => None,
+        };
+        let is_wanted = |column: usize| {
+            wanted.contains(&column) || timestamp.as_ref().is_some_and(|(time, _)| *time == column)
+        };
+        let (key_columns, key) = part(
+            &relation,
+            &layout.key_format,
+            &layout.key,
+            &is_wanted,
+            relation.kind == SourceKind::Table,
+        )?;
+        // Without a wanted column the value still has to be sound, or a query would count records that another one rejects.
+        let (value_columns, value) = part(
+            &relation,
+            &layout.value_format,
+            &layout.value,
+            &is_wanted,
+            true,
+        )?;
+        Ok(Self {
+            relation,
+            layout,
+            key_columns,
+            value_columns,
+            key,
+            value,
+            timestamp,
+        })
+    }
+
+    /// Decodes the records of `batches` whose offsets are in `range`. Batches for which `skip` answers true are left out.
+    pub fn decode(
+        &mut self,
+        partition: &TopicPartition,
+        batches: &[BatchView],
+        range: Range<Offset>,
+        skip: &dyn Fn(&BatchView) -> bool,
+    ) -> ExecResult<DecodedRows> {
+        let opened = batches
+            .iter()
+            .filter(|batch| !skip(batch))
+            .map(BatchView::records)
+            .collect::<Result<Vec<Records>, _>>()?;
+        let mut records: Vec<RecordRef<'_>> =
+            Vec::with_capacity(opened.iter().map(Records::len).sum());
+        for batch in &opened {
+            for record in batch.iter() {
+                let record = record?;
+                if range.contains(&record.offset) {
+                    records.push(record);
+                }
+            }
+        }
+        self.decode_records(partition, &records)
+    }
+
+    fn decode_records(
+        &mut self,
+        partition: &TopicPartition,
+        records: &[RecordRef<'_>],
+    ) -> ExecResult<DecodedRows> {
+        let mut columns: Vec<Option<ArrayRef>> = vec![None; self.relation.columns.len()];
+        let mut problems: Vec<(usize, String)> = Vec::new();
+
+        let mut keys: Vec<Option<&[u8]>> = records.iter().map(|record| record.key).collect();
+        if let Some((start_column, end_column, size)) = self.layout.window {
+            let mut starts = Vec::with_capacity(keys.len());
+            for (row, key) in keys.iter_mut().enumerate() {
+                match key.and_then(windowed_key::decode_time_window) {
+                    Some((inner, start)) => {
+                        *key = Some(inner);
+                        starts.push(start);
+                    }
+                    None => {
+                        problems.push((row, "key has no window bounds".into()));
+                        starts.push(0);
+                    }
+                }
+            }
+            let ends = starts
+                .iter()
+                .map(|start| start.saturating_add(size))
+                .collect();
+            for (column, bounds) in [(start_column, starts), (end_column, ends)] {
+                let bounds = compute::cast(
+                    &rowtime_array(bounds),
+                    &self.relation.columns[column].data_type,
+                )?;
+                columns[column] = Some(bounds);
+            }
+        }
+        if self.relation.kind == SourceKind::Table && !self.layout.key.is_empty() {
+            let missing = keys.iter().enumerate().filter(|(_, key)| key.is_none());
+            problems.extend(
+                missing.map(|(row, _)| (row, "a record of a table needs a key".to_owned())),
+            );
+        }
+        if let Some(decoder) = &mut self.key {
+            let decoded = decoder.decode(&keys)?;
+            problems.extend(
+                decoded
+                    .errors
+                    .into_iter()
+                    .map(|error| (error.index, format!("key: {}", error.reason))),
+            );
+            for (&column, array) in self.key_columns.iter().zip(decoded.columns) {
+                columns[column] = Some(array);
+            }
+        }
+        if let Some(decoder) = &mut self.value {
+            let values: Vec<Option<&[u8]>> = records.iter().map(|record| record.value).collect();
+            let decoded = decoder.decode(&values)?;
+            problems.extend(
+                decoded
+                    .errors
+                    .into_iter()
+                    .map(|error| (error.index, error.reason)),
+            );
+            for (&column, array) in self.value_columns.iter().zip(decoded.columns) {
+                columns[column] = Some(array);
+            }
+        }
+        let tombstones = (self.relation.kind == SourceKind::Table).then(|| {
+            records
+                .iter()
+                .map(|record| record.value.is_none())
+                .collect::<Vec<bool>>()
+        });
+        let mut times: Vec<i64> = records.iter().map(|record| record.timestamp).collect();
+        if let Some((column, extractor)) = &self.timestamp
+            && let Some(array) = &columns[*column]
+        {
+            let (extracted, errors) = extractor.extract(array, &times);
+            times = extracted;
+            let removes = |row: usize| {
+                tombstones
+                    .as_ref()
+                    .is_some_and(|tombstones| tombstones[row])
+            };
+            problems.extend(
+                errors
+                    .into_iter()
+                    .filter(|error| !removes(error.index))
+                    .map(|error| (error.index, error.reason)),
+            );
+        }
+        let offsets: Vec<i64> = records.iter().map(|record| record.offset.0).collect();
+        let rows = DecodedRows {
+            rows: records.len(),
+            columns,
+            rowtime: rowtime_array(times),
+            offsets,
+            tombstones,
+            rejected: Vec::new(),
+        };
+        if problems.is_empty() {
+            Ok(rows)
+        } else {
+            self.reject(partition, records, rows, problems)
+        }
+    }
+
+    /// Takes the bad records out of `rows`.
+    fn reject(
+        &self,
+        partition: &TopicPartition,
+        records: &[RecordRef<'_>],
+        mut rows: DecodedRows,
+        mut problems: Vec<(usize, String)>,
+    ) -> ExecResult<DecodedRows> {
+        problems.sort_by_key(|(row, _)| *row);
+        problems.dedup_by_key(|(row, _)| *row);
+        let mut keep = vec![true; rows.rows];
+        for (row, reason) in problems {
+            keep[row] = false;
+            let record = &records[row];
+            rows.rejected.push(Rejected {
+                source: self.relation.name.clone(),
+                position: Some((partition.clone(), record.offset.0)),
+                reason,
+                key: record.key.map(<[u8]>::to_vec),
+                value: record.value.map(<[u8]>::to_vec),
+                timestamp: record.timestamp,
+            });
+        }
+        let mask = BooleanArray::from(keep.clone());
+        for column in rows.columns.iter_mut().flatten() {
+            *column = compute::filter(column, &mask)?;
+        }
+        rows.rowtime = compute::filter(&rows.rowtime, &mask)?;
+        debug_assert!(
+            rows.rowtime.as_any().is::<TimestampMillisecondArray>(),
+            "filtering keeps the type"
+        );
+        let mut kept = keep.iter();
+        rows.offsets
+            .retain(|_| *kept.next().expect("one verdict a row"));
+        if let Some(tombstones) = &mut rows.tombstones {
+            let mut kept = keep.iter();
+            tombstones.retain(|_| *kept.next().expect("one verdict a row"));
+        }
+        rows.rows = rows.offsets.len();
+        Ok(rows)
+    }
+}
+
+/// The decoder of a record's key or value, and the columns it builds.
+fn part(
+    relation: &Relation,
+    format: &highwater_formats::FormatSpec,
+    columns: &[usize],
+    wanted: &dyn Fn(usize) -> bool,
+    always: bool,
+) -> ExecResult<(Vec<usize>, Option<Box<dyn Decoder>>)> {
+    let projection: Vec<usize> = (0..columns.len())
+        .filter(|&index| wanted(columns[index]))
+        .collect();
+    if columns.is_empty() || (projection.is_empty() && !always) {
+        return Ok((Vec::new(), None));
+    }
+    let decoder = projected_decoder(format, sub_schema(relation, columns)?, &projection)?;
+    Ok((
+        projection.into_iter().map(|index| columns[index]).collect(),
+        Some(decoder),
+    ))
+}

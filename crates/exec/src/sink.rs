@@ -1,0 +1,110 @@
+//! Records out: a query's changes as records of its sink topic.
+//!
+//! A stream's rows become records as they are. Of a table's changes the topic tells what each key's row is now: the new row, or a tombstone.
+
+use std::sync::Arc;
+
+use highwater_planner::catalog::{QueryId, Relation, SourceKind};
+use highwater_storage_log::{BatchBuilder, partition_for_key};
+
+use crate::{
+    error::ExecResult,
+    operator::Rejected,
+    producer::{Producer, ProducerPosition, StepBatches},
+    query::SlotDelta,
+    relation::RelationEncoder,
+};
+
+/// Bytes after which a batch is closed, well below the log's limit.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// See the module.
+pub struct Sink {
+    relation: Arc<Relation>,
+    encoder: RelationEncoder,
+    producer: Producer,
+}
+
+impl Sink {
+    /// The sink of `query` at the given positions, one a partition.
+    pub fn new(
+        query: QueryId,
+        relation: Arc<Relation>,
+        positions: &[ProducerPosition],
+    ) -> ExecResult<Self> {
+        let encoder = RelationEncoder::new(&relation)?;
+        let producer = Producer::new(query, &relation.topic, relation.partitions, positions);
+        Ok(Self {
+            relation,
+            encoder,
+            producer,
+        })
+    }
+
+    /// The producer that appends.
+    pub fn producer(&self) -> &Producer {
+        &self.producer
+    }
+
+    /// The producer that appends.
+    pub fn producer_mut(&mut self) -> &mut Producer {
+        &mut self.producer
+    }
+
+    /// Encodes a step's changes. Rows without a key stay in their slot's partition.
+    pub fn encode(
+        &mut self,
+        changes: &[SlotDelta],
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<StepBatches> {
+        let mut builders: Vec<Option<BatchBuilder>> = Vec::new();
+        builders.resize_with(self.producer.partition_count(), || None);
+        let mut out = StepBatches::default();
+        for (slot, delta) in changes {
+            let diffs = delta
+                .diffs()
+                .filter(|_| self.relation.kind == SourceKind::Table);
+            let rows = self.encoder.encode(delta.columns())?;
+            let times = delta.rowtime_millis()?;
+            for error in &rows.errors {
+                rejected.push(Rejected {
+                    source: self.relation.name.clone(),
+                    position: None,
+                    reason: error.reason.clone(),
+                    key: rows.key(error.index).map(<[u8]>::to_vec),
+                    value: None,
+                    timestamp: times[error.index],
+                });
+            }
+            let count = builders.len() as u32;
+            for (row, &time) in times.iter().enumerate() {
+                let removed = diffs.is_some_and(|diffs| diffs[row] < 0);
+                // A row that is replaced is told by the row that replaces it.
+                let replaced = removed
+                    && diffs
+                        .and_then(|diffs| diffs.get(row + 1))
+                        .is_some_and(|&next| next > 0)
+                    && rows.key(row) == rows.key(row + 1);
+                if replaced || !rows.is_good(row) {
+                    continue;
+                }
+                let partition = rows
+                    .placing_key(row)
+                    .map_or(*slot % count, |key| partition_for_key(key, count))
+                    as usize;
+                let value = if removed { None } else { rows.value(row) };
+                let builder = builders[partition].get_or_insert_with(BatchBuilder::new);
+                builder.push(time, rows.key(row), value, &[]);
+                if builder.byte_len() >= BATCH_BYTES {
+                    self.producer.close(partition, builder, &mut out);
+                }
+            }
+        }
+        for (partition, builder) in builders.iter_mut().enumerate() {
+            if let Some(builder) = builder.as_mut().filter(|builder| !builder.is_empty()) {
+                self.producer.close(partition, builder, &mut out);
+            }
+        }
+        Ok(out)
+    }
+}

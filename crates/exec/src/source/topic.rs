@@ -1,0 +1,251 @@
+//! A relation's topic as a source: where each partition stands, what a cut takes, and its rows.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use highwater_planner::catalog::{Relation, SourceKind};
+use highwater_storage_log::{BatchView, Isolation, Log, Offset, TopicPartition};
+
+use super::SlotRows;
+use crate::{
+    error::ExecResult,
+    operator::Rejected,
+    producer::producer_id,
+    relation::{DecodedRows, RelationDecoder},
+};
+
+/// Bytes that one partition hands to a step at the most, beside the row budget.
+const FETCH_BYTES: usize = 4 << 20;
+
+/// See the module.
+pub struct TopicSource {
+    relation: Arc<Relation>,
+    partitions: Vec<TopicPartition>,
+    positions: Vec<Offset>,
+    wanted: BTreeSet<usize>,
+    decoder: RelationDecoder,
+    rejected: Vec<u64>,
+    reader: Reader,
+}
+
+/// On whose behalf a topic is read.
+#[derive(Debug, Clone)]
+enum Reader {
+    /// The pipeline's steps: what the relation's own query wrote reaches its readers in memory.
+    Steps,
+    /// A catch-up: all that its own query wrote counts, of what others wrote only what lies below where the steps stand.
+    History {
+        /// Where the steps stand, if they read the topic.
+        steps: Option<Vec<Offset>>,
+    },
+}
+
+/// What a cut took from one partition: whole batches, of which the offsets in `from..to` count.
+#[derive(Debug)]
+pub struct Fetched {
+    /// Index of the partition.
+    pub partition: usize,
+    /// First offset of the step.
+    pub from: Offset,
+    /// First offset behind the step.
+    pub to: Offset,
+    batches: Vec<BatchView>,
+}
+
+/// Whether the relation's own query wrote the batch: its readers have it already, in memory.
+fn written_by_own_query(relation: &Relation, batch: &BatchView) -> bool {
+    let own = relation.query.map(producer_id);
+    own.is_some() && own == batch.producer().map(|producer| producer.id)
+}
+
+impl TopicSource {
+    /// A source at the given positions, one a partition.
+    pub fn new(relation: Arc<Relation>, positions: Vec<Offset>) -> ExecResult<Self> {
+        let partitions = (0..relation.partitions)
+            .map(|partition| TopicPartition::new(relation.topic.as_str(), partition))
+            .collect::<Vec<_>>();
+        debug_assert_eq!(
+            partitions.len(),
+            positions.len(),
+            "one position a partition"
+        );
+        let wanted = Self::always_wanted(&relation);
+        let decoder = RelationDecoder::new(
+            Arc::clone(&relation),
+            &wanted.iter().copied().collect::<Vec<_>>(),
+        )?;
+        let rejected = vec![0; partitions.len()];
+        Ok(Self {
+            relation,
+            partitions,
+            positions,
+            wanted,
+            decoder,
+            rejected,
+            reader: Reader::Steps,
+        })
+    }
+
+    /// A reader of the past, apart from the pipeline's steps, which stand at `steps` if they read the topic.
+    pub fn history(
+        relation: Arc<Relation>,
+        positions: Vec<Offset>,
+        steps: Option<Vec<Offset>>,
+    ) -> ExecResult<Self> {
+        Ok(Self {
+            reader: Reader::History { steps },
+            ..Self::new(relation, positions)?
+        })
+    }
+
+    /// A table is kept whole, whatever its readers ask for.
+    fn always_wanted(relation: &Relation) -> BTreeSet<usize> {
+        match relation.kind {
+            SourceKind::Table => (0..relation.columns.len()).collect(),
+            SourceKind::Stream => BTreeSet::new(),
+        }
+    }
+
+    /// The relation it reads.
+    pub fn relation(&self) -> &Arc<Relation> {
+        &self.relation
+    }
+
+    /// Its partitions.
+    pub fn partitions(&self) -> &[TopicPartition] {
+        &self.partitions
+    }
+
+    /// Next offset to read of each partition.
+    pub fn positions(&self) -> &[Offset] {
+        &self.positions
+    }
+
+    /// Records that could not be decoded, by partition.
+    pub fn rejected(&self) -> &[u64] {
+        &self.rejected
+    }
+
+    /// Makes sure that the given columns are built from now on.
+    pub fn want(&mut self, columns: impl Iterator<Item = usize>) -> ExecResult<()> {
+        let declared = self.relation.columns.len();
+        let before = self.wanted.len();
+        self.wanted
+            .extend(columns.filter(|column| *column < declared));
+        if self.wanted.len() > before {
+            let wanted: Vec<usize> = self.wanted.iter().copied().collect();
+            self.decoder = RelationDecoder::new(Arc::clone(&self.relation), &wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Takes at most about `max_rows` records of a partition below `limit`, without moving the position.
+    pub fn fetch(
+        &self,
+        log: &dyn Log,
+        partition: usize,
+        limit: Offset,
+        max_rows: usize,
+    ) -> ExecResult<Option<Fetched>> {
+        let from = self.positions[partition];
+        let mut to = from;
+        let mut batches = Vec::new();
+        let mut rows = 0;
+        while to < limit && rows < max_rows {
+            let fetch = log.read(
+                &self.partitions[partition],
+                to,
+                FETCH_BYTES,
+                Isolation::ReadCommitted,
+            )?;
+            if fetch.next_offset <= to {
+                break;
+            }
+            to = fetch.next_offset.min(limit);
+            for batch in fetch.batches {
+                if batch.base_offset() >= limit {
+                    break;
+                }
+                if rows >= max_rows {
+                    to = batch.base_offset();
+                    break;
+                }
+                rows += batch.record_count();
+                batches.push(batch);
+            }
+        }
+        Ok((to > from).then_some(Fetched {
+            partition,
+            from,
+            to,
+            batches,
+        }))
+    }
+
+    /// Takes exactly the records of a partition from the position up to `to`, as a step in the journal did.
+    pub fn fetch_exactly(
+        &self,
+        log: &dyn Log,
+        partition: usize,
+        to: Offset,
+    ) -> ExecResult<Option<Fetched>> {
+        self.fetch(log, partition, to, usize::MAX)
+    }
+
+    /// Whether the readers have all of it already.
+    pub fn has_nothing_new(&self, fetched: &Fetched) -> bool {
+        fetched
+            .batches
+            .iter()
+            .all(|batch| written_by_own_query(&self.relation, batch))
+    }
+
+    /// Moves the position behind what a cut took, without decoding it.
+    pub fn skip(&mut self, fetched: &Fetched) {
+        self.positions[fetched.partition] = fetched.to;
+    }
+
+    /// Decodes what a cut took and moves the position behind it. What the relation's own query wrote is left out.
+    pub fn decode(
+        &mut self,
+        fetched: Fetched,
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<Option<(SlotRows, Option<Vec<bool>>)>> {
+        let partition = &self.partitions[fetched.partition];
+        let (relation, reader) = (&self.relation, &self.reader);
+        let skip = |batch: &BatchView| {
+            let own = written_by_own_query(relation, batch);
+            match reader {
+                Reader::Steps => own,
+                Reader::History { steps: None } => false,
+                Reader::History { steps: Some(steps) } => {
+                    !own && batch.base_offset() >= steps[fetched.partition]
+                }
+            }
+        };
+        let rows =
+            self.decoder
+                .decode(partition, &fetched.batches, fetched.from..fetched.to, &skip)?;
+        self.positions[fetched.partition] = fetched.to;
+        self.rejected[fetched.partition] += rows.rejected.len() as u64;
+        let DecodedRows {
+            rows,
+            columns,
+            rowtime,
+            offsets,
+            tombstones,
+            rejected: bad,
+        } = rows;
+        rejected.extend(bad);
+        if rows == 0 {
+            return Ok(None);
+        }
+        let slot = SlotRows {
+            slot: fetched.partition as u32,
+            columns,
+            rowtime,
+            offsets: Some(offsets.into()),
+            diffs: None,
+        };
+        Ok(Some((slot, tombstones)))
+    }
+}

@@ -1,0 +1,97 @@
+//! Keys of the state database: byte order is (query, state table, slot, key) order, so that one query, one operator or one slot is one range.
+//!
+//! ```text
+//! query u64 BE | node u16 BE | slot u16 BE | key bytes in SQL order
+//! ```
+//!
+//! A query's result table has node [`StateId::RESULT`] and slot 0: it is ordered by its key alone, so that a range of keys is one seek.
+
+use highwater_planner::{catalog::QueryId, dataflow::NodeId};
+
+/// One state table of one query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StateId {
+    query: QueryId,
+    node: u16,
+}
+
+impl StateId {
+    /// Node number of the result table.
+    pub const RESULT: u16 = u16::MAX;
+
+    /// State of an operator.
+    pub fn operator(query: QueryId, node: NodeId) -> Self {
+        debug_assert!(
+            node.0 < u32::from(Self::RESULT),
+            "plans have far fewer nodes"
+        );
+        Self {
+            query,
+            node: node.0 as u16,
+        }
+    }
+
+    /// The result table of a query.
+    pub fn result(query: QueryId) -> Self {
+        Self {
+            query,
+            node: Self::RESULT,
+        }
+    }
+
+    /// The prefix of one slot.
+    pub fn slot(self, slot: u32) -> StatePrefix {
+        let mut bytes = [0; StatePrefix::LEN];
+        bytes[..8].copy_from_slice(&self.query.0.to_be_bytes());
+        bytes[8..10].copy_from_slice(&self.node.to_be_bytes());
+        bytes[10..].copy_from_slice(&(slot as u16).to_be_bytes());
+        StatePrefix(bytes)
+    }
+
+    /// The range of all keys of a query: first key, and the first behind.
+    pub fn query_range(query: QueryId) -> ([u8; 8], [u8; 8]) {
+        (
+            query.0.to_be_bytes(),
+            query.0.saturating_add(1).to_be_bytes(),
+        )
+    }
+}
+
+/// The leading bytes of all keys of one slot of one state table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StatePrefix([u8; Self::LEN]);
+
+impl StatePrefix {
+    /// Length in bytes.
+    pub const LEN: usize = 12;
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The whole key for `key`.
+    pub fn key(&self, key: &[u8]) -> Vec<u8> {
+        let mut whole = Vec::with_capacity(Self::LEN + key.len());
+        whole.extend_from_slice(&self.0);
+        whole.extend_from_slice(key);
+        whole
+    }
+
+    /// The first key behind every key with this prefix.
+    pub fn end(&self) -> Vec<u8> {
+        successor(&self.0)
+    }
+}
+
+/// The first byte string behind all that begin with `prefix`; empty when there is none.
+pub fn successor(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    end
+}

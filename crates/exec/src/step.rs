@@ -1,0 +1,435 @@
+//! The heart: cut, journal, run, append, commit.
+//!
+//! 1. **Cut**: what has arrived in each source partition, up to the row budget, is what the step reads.
+//! 2. **Journal**: the cut is appended to the journal and handed to the commit thread, which waits for the disk.
+//! 3. **Run**: the changes go through all queries once, in topological order. Tables get their new runs, sinks their encoded batches.
+//! 4. **Append**: once the step before has committed, the sinks' batches go to the log, invisible as yet.
+//! 5. **Commit**: once journal and inputs are on disk, sinks become visible, the snapshot advances, push queries get their changes.
+//!
+//! ORDER: a step appends only after its predecessor's commit, so a producer never has two steps in one transaction.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use arrow::record_batch::RecordBatch;
+use highwater_planner::catalog::RelationId;
+use highwater_storage_log::{Offset, TopicPartition};
+
+use crate::{
+    delta::Delta,
+    engine::{QueryOutput, QueryState},
+    error::{ExecError, ExecResult},
+    feed::{ChangeBatch, FeedClosed, SubscriptionId},
+    journal::JournalEntry,
+    operator::Rejected,
+    pipeline::{Pipeline, RunningQuery},
+    producer::StepBatches,
+    query::{RelationRows, SlotDelta},
+    snapshot::SnapshotInner,
+    source::{Fetched, SlotRows, upsert},
+};
+
+/// What a step reads.
+pub struct Cut {
+    fetched: Vec<(RelationId, Fetched)>,
+}
+
+/// A step that ran and is not committed yet.
+pub struct PendingStep {
+    /// Its number.
+    pub step: u64,
+    snapshot: SnapshotInner,
+    feeds: Vec<(SubscriptionId, ChangeBatch)>,
+}
+
+/// What a step made, before it is appended.
+pub struct StepOutput {
+    /// Sink batches by position of the query.
+    batches: Vec<(usize, StepBatches)>,
+    rejected: StepBatches,
+    feeds: Vec<(SubscriptionId, ChangeBatch)>,
+}
+
+/// Records a table source read, with the rows that remove their key.
+pub type TableRows = HashMap<RelationId, Vec<(SlotRows, Vec<bool>)>>;
+
+impl Pipeline {
+    /// Fixes what the next step reads. `None` when nothing has arrived.
+    pub fn cut(&mut self) -> ExecResult<Option<Cut>> {
+        let mut limits: Vec<(RelationId, usize, Offset)> = Vec::new();
+        {
+            // No group of appends that belongs together is half done while the lock is held.
+            let _all_or_none = self.shared.cut.write();
+            for (relation, source) in &self.sources {
+                for (partition, (name, position)) in source
+                    .partitions()
+                    .iter()
+                    .zip(source.positions())
+                    .enumerate()
+                {
+                    let limit = self.log.offsets(name)?.last_stable;
+                    if limit > *position {
+                        limits.push((*relation, partition, limit));
+                    }
+                }
+            }
+        }
+        if limits.is_empty() {
+            return Ok(None);
+        }
+        let budget = (self.options.step_max_rows / limits.len()).max(1);
+        let mut fetched = Vec::new();
+        for (relation, partition, limit) in limits {
+            let source = self.source(relation)?;
+            if let Some(part) = source.fetch(&*self.log, partition, limit, budget)? {
+                fetched.push((relation, part));
+            }
+        }
+        // What continuous queries wrote has reached its readers in memory; it takes no step to move past it.
+        let mut others = Vec::with_capacity(fetched.len());
+        for (relation, part) in fetched {
+            let source = self.source_mut(relation)?;
+            if source.has_nothing_new(&part) {
+                source.skip(&part);
+            } else {
+                others.push((relation, part));
+            }
+        }
+        Ok((!others.is_empty()).then_some(Cut { fetched: others }))
+    }
+
+    /// The cut that the journal tells of.
+    pub fn journaled_cut(&self, entry: &JournalEntry) -> ExecResult<Cut> {
+        let mut fetched = Vec::new();
+        for &(relation, partition, to) in &entry.cut {
+            // A source that no query reads any more has no effect left.
+            let Some(source) = self.sources.get(&relation) else {
+                continue;
+            };
+            if let Some(part) = source.fetch_exactly(&*self.log, partition as usize, to)? {
+                fetched.push((relation, part));
+            }
+        }
+        Ok(Cut { fetched })
+    }
+
+    /// Writes the next step into the journal; answers what has to be on disk before it may commit.
+    pub fn journal_step(&mut self, cut: &Cut) -> ExecResult<Vec<(TopicPartition, Offset)>> {
+        let durable: Vec<(RelationId, u32, Offset)> = cut
+            .fetched
+            .iter()
+            .filter(|(relation, _)| self.is_durable_source(*relation))
+            .map(|(relation, part)| (*relation, part.partition as u32, part.to))
+            .collect();
+        let mut waits = Vec::with_capacity(cut.fetched.len() + 1);
+        if !durable.is_empty() {
+            let clock = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |now| now.as_millis() as i64);
+            let step = self.step + 1;
+            let end = self.journal.append(&JournalEntry {
+                step,
+                clock,
+                seed: seed(step, clock),
+                cut: durable,
+            })?;
+            waits.push((self.journal.partition().clone(), end));
+        }
+        for (relation, part) in &cut.fetched {
+            waits.push((
+                self.source(*relation)?.partitions()[part.partition].clone(),
+                part.to,
+            ));
+        }
+        Ok(waits)
+    }
+
+    /// Runs the next step over `cut`.
+    pub fn run_step(&mut self, cut: Cut) -> ExecResult<StepOutput> {
+        self.step += 1;
+        let mut rejected = Vec::new();
+        let mut rows = RelationRows::new();
+        let mut table_rows = TableRows::new();
+        for (relation, part) in cut.fetched {
+            let Some((slot_rows, tombstones)) =
+                self.source_mut(relation)?.decode(part, &mut rejected)?
+            else {
+                continue;
+            };
+            match tombstones {
+                Some(tombstones) => table_rows
+                    .entry(relation)
+                    .or_default()
+                    .push((slot_rows, tombstones)),
+                None => rows.entry(relation).or_default().push(slot_rows),
+            }
+        }
+        let mut batches = Vec::new();
+        for position in 0..self.queries.len() {
+            if !self.queries[position].runs() {
+                continue;
+            }
+            let ran = self.run_query(position, false, &mut rows, &table_rows, &mut rejected);
+            match ran {
+                Ok(made) if made.is_empty() => {}
+                Ok(made) => batches.push((position, made)),
+                Err(error) => self.fail_query(position, &error)?,
+            }
+        }
+        let feeds = self.run_subscriptions(&rows)?;
+        let rejected = self.processing_log.encode(&rejected)?;
+        Ok(StepOutput {
+            batches,
+            rejected,
+            feeds,
+        })
+    }
+
+    /// Runs one query over what its sources changed, and keeps and encodes its result.
+    pub(crate) fn run_query(
+        &mut self,
+        position: usize,
+        first: bool,
+        rows: &mut RelationRows,
+        table_rows: &TableRows,
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<StepBatches> {
+        let step = self.step;
+        let query = &mut self.queries[position];
+        let relation = Arc::clone(query.definition.output.relation());
+        let before = rejected.len();
+        let changes: Vec<SlotDelta> = match &query.definition.output {
+            QueryOutput::SourceTable(_) => {
+                let mut changes = Vec::new();
+                for (slot_rows, tombstones) in table_rows.get(&relation.id).into_iter().flatten() {
+                    query.rows_in += tombstones.len() as u64;
+                    let table = table_of(query)?;
+                    // Partition by partition: two partitions never hold the same key.
+                    if let Some(delta) = upsert(slot_rows, tombstones, &relation.schema(), table)? {
+                        changes.push((slot_rows.slot, delta));
+                    }
+                }
+                changes
+            }
+            QueryOutput::Stream(_) | QueryOutput::Table(_) => {
+                let reads: u64 = query
+                    .graph
+                    .plan()
+                    .sources()
+                    .filter_map(|source| rows.get(&source.id))
+                    .flatten()
+                    .map(|slot_rows| slot_rows.rowtime.len() as u64)
+                    .sum();
+                if reads == 0 && !first {
+                    return Ok(StepBatches::default());
+                }
+                query.rows_in += reads;
+                query
+                    .graph
+                    .run(step, first, rows, Some(&self.state), rejected)?
+            }
+        };
+        for failure in &mut rejected[before..] {
+            if failure.source.is_empty() {
+                failure.source.clone_from(&relation.name);
+            }
+        }
+        if changes.is_empty() {
+            return Ok(StepBatches::default());
+        }
+        query.rows_out += changes
+            .iter()
+            .map(|(_, delta)| delta.rows() as u64)
+            .sum::<u64>();
+        if let Some(table) = &mut query.table {
+            let deltas: Vec<&Delta> = changes.iter().map(|(_, delta)| delta).collect();
+            table.apply(&deltas)?;
+        }
+        let batches = match &mut query.sink {
+            Some(sink) => sink.encode(&changes, rejected)?,
+            None => StepBatches::default(),
+        };
+        rows.entry(relation.id).or_default().extend(
+            changes
+                .iter()
+                .map(|(slot, delta)| SlotRows::from_delta(*slot, delta)),
+        );
+        Ok(batches)
+    }
+
+    /// Takes a query that cannot go on out of the steps. Its table stays as it was; RESUME builds it anew.
+    fn fail_query(&mut self, position: usize, error: &ExecError) -> ExecResult<()> {
+        let reason = crate::error::with_causes(error);
+        let query = &mut self.queries[position];
+        tracing::error!(query = %query.definition.id, reason, "query failed");
+        query.state = QueryState::Failed(reason);
+        let positions = self.positions_of_query(position);
+        self.queries[position].stopped_at = Some(positions);
+        Ok(())
+    }
+
+    pub(crate) fn run_subscriptions(
+        &mut self,
+        rows: &RelationRows,
+    ) -> ExecResult<Vec<(SubscriptionId, ChangeBatch)>> {
+        let mut feeds = Vec::new();
+        let mut failed = Vec::new();
+        for subscription in &mut self.subscriptions {
+            let touched = subscription
+                .graph
+                .plan()
+                .sources()
+                .any(|source| rows.contains_key(&source.id));
+            if !touched && subscription.started {
+                continue;
+            }
+            let first = !std::mem::replace(&mut subscription.started, true);
+            // What a push query cannot evaluate is shown to its reader as NULL; the processing log is for what is kept.
+            let mut rejected = Vec::new();
+            match subscription
+                .graph
+                .run(self.step, first, rows, None, &mut rejected)
+            {
+                Ok(changes) => {
+                    let changes: Vec<Delta> = changes.into_iter().map(|(_, delta)| delta).collect();
+                    if let Some(batch) = change_batch(self.step, &changes)? {
+                        feeds.push((subscription.id, batch));
+                    }
+                }
+                Err(error) => failed.push((subscription.id, crate::error::with_causes(&error))),
+            }
+        }
+        for (id, reason) in failed {
+            self.end_subscription(id, reason);
+        }
+        Ok(feeds)
+    }
+
+    /// Appends what a step made. Its predecessor must have committed.
+    pub fn append_step(&mut self, output: StepOutput) -> ExecResult<()> {
+        debug_assert!(
+            self.pending.is_none(),
+            "a step appends only after its predecessor's commit"
+        );
+        for (position, batches) in output.batches {
+            if let Some(sink) = &mut self.queries[position].sink {
+                sink.producer_mut().append(&*self.log, batches)?;
+            }
+        }
+        self.processing_log
+            .producer_mut()
+            .append(&*self.log, output.rejected)?;
+        self.pending = Some(PendingStep {
+            step: self.step,
+            snapshot: self.current_snapshot(),
+            feeds: output.feeds,
+        });
+        Ok(())
+    }
+
+    /// Makes the pending step visible: its journal entry and inputs are on disk.
+    pub fn commit_step(&mut self) -> ExecResult<()> {
+        let Some(pending) = self.pending.take() else {
+            return Ok(());
+        };
+        for query in &mut self.queries {
+            if let Some(sink) = &mut query.sink {
+                sink.producer_mut().commit(&*self.log)?;
+            }
+        }
+        self.processing_log.producer_mut().commit(&*self.log)?;
+        self.shared.publish(pending.snapshot);
+        self.deliver(pending.step, pending.feeds);
+        Ok(())
+    }
+
+    /// Hands changes to their readers, and ends those that do not keep up.
+    pub(crate) fn deliver(&mut self, step: u64, feeds: Vec<(SubscriptionId, ChangeBatch)>) {
+        for (id, changes) in feeds {
+            let Some(subscription) = self
+                .subscriptions
+                .iter_mut()
+                .find(|subscription| subscription.id == id)
+            else {
+                continue;
+            };
+            match subscription.receiver.offer(changes) {
+                Ok(()) => {}
+                Err(FeedClosed::Gone) => self.end_subscription(id, "the reader has gone".into()),
+                Err(FeedClosed::Full) => {
+                    let reason = format!(
+                        "the reader was too slow: it did not take the changes of step {step}"
+                    );
+                    self.end_subscription(id, reason);
+                }
+            }
+        }
+    }
+
+    /// Ends a push query and tells its reader why.
+    pub fn end_subscription(&mut self, id: SubscriptionId, reason: String) {
+        if let Some(position) = self
+            .subscriptions
+            .iter()
+            .position(|subscription| subscription.id == id)
+        {
+            let mut subscription = self.subscriptions.remove(position);
+            subscription.receiver.closed(reason);
+            self.drop_unread_sources();
+        }
+    }
+
+    pub(crate) fn source(&self, relation: RelationId) -> ExecResult<&crate::source::TopicSource> {
+        self.sources
+            .get(&relation)
+            .ok_or_else(|| missing_source(relation))
+    }
+
+    pub(crate) fn source_mut(
+        &mut self,
+        relation: RelationId,
+    ) -> ExecResult<&mut crate::source::TopicSource> {
+        self.sources
+            .get_mut(&relation)
+            .ok_or_else(|| missing_source(relation))
+    }
+}
+
+fn missing_source(relation: RelationId) -> ExecError {
+    ExecError::Internal(format!("relation {} has no source", relation.0))
+}
+
+fn table_of(query: &RunningQuery) -> ExecResult<&crate::state::TableStore> {
+    query
+        .table
+        .as_ref()
+        .ok_or_else(|| ExecError::Internal("a table query has no table".into()))
+}
+
+/// A step's seed: fixed by what the journal holds, different from step to step (the finaliser of SplitMix64).
+fn seed(step: u64, clock: i64) -> u64 {
+    let mut bits = step ^ (clock as u64).rotate_left(32);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// A step's changes of a push query, without the hidden event time.
+pub fn change_batch(step: u64, changes: &[Delta]) -> ExecResult<Option<ChangeBatch>> {
+    let Some(delta) = Delta::concat(changes)? else {
+        return Ok(None);
+    };
+    if delta.rows() == 0 {
+        return Ok(None);
+    }
+    let visible: Vec<usize> = (0..delta.columns().len()).collect();
+    let rows: RecordBatch = delta.batch().project(&visible)?;
+    Ok(Some(ChangeBatch {
+        step,
+        rows,
+        diffs: delta.diffs().map(<[i8]>::to_vec),
+    }))
+}
