@@ -105,6 +105,7 @@ impl SqlError {
         match error {
             DataFusionError::ArrowError(error, _) => from_arrow(error),
             DataFusionError::IoError(error) => from_io(error),
+            DataFusionError::ObjectStore(error) => Self::new(code::IO_ERROR, error.to_string()),
             DataFusionError::SQL(error, _) => {
                 Self::new(code::SYNTAX_ERROR, parser_message(&error.to_string()))
             }
@@ -145,9 +146,6 @@ impl SqlError {
                 None => Self::internal("an error without a cause"),
             },
             DataFusionError::Shared(error) => Self::from_datafusion(error, text),
-            // Only variants of features that other builds of DataFusion have (object stores, Parquet) are left.
-            #[allow(unreachable_patterns)]
-            other => Self::internal(sentence(&other.strip_backtrace())),
         }
     }
 }
@@ -332,7 +330,7 @@ fn with_diagnostic(error: SqlError, diagnostic: &Diagnostic, text: &str) -> SqlE
     }
 }
 
-/// The code of the first wording that the message has.
+/// The code of the first wording that the message has. Its first line is the message, what follows (candidate functions) the detail.
 fn by_wording(
     message: &str,
     wordings: &[(&str, &'static str)],
@@ -341,7 +339,12 @@ fn by_wording(
     let known = wordings
         .iter()
         .find(|(wording, _)| message.contains(wording));
-    SqlError::new(known.map_or(otherwise, |(_, code)| code), sentence(message))
+    let code = known.map_or(otherwise, |(_, code)| code);
+    let text = sentence(message);
+    match text.split_once('\n') {
+        Some((first, more)) => SqlError::new(code, sentence(first)).with_detail(more.trim()),
+        None => SqlError::new(code, text),
+    }
 }
 
 /// What stands between `prefix` and the next quote.
