@@ -12,14 +12,17 @@ use arrow::{
 
 use super::validity::Validity;
 
+/// Bytes that are reserved on a guess at most; larger runs grow as they go.
+const MAX_GUESS: usize = 16 << 20;
+
 /// Text or bytes. The sum of all values stays below `i32::MAX`: decoders bound a run before they start.
 #[derive(Debug)]
 pub(crate) struct VarlenColumn {
     bytes: Vec<u8>,
     offsets: Vec<i32>,
     validity: Validity,
-    /// Bytes of the last finished run: a good guess for the next one.
-    last_len: usize,
+    /// Bytes a row in the last finished run: a good guess for the next one.
+    row_bytes: usize,
 }
 
 impl VarlenColumn {
@@ -28,7 +31,7 @@ impl VarlenColumn {
             bytes: Vec::new(),
             offsets: vec![0],
             validity: Validity::default(),
-            last_len: 0,
+            row_bytes: 0,
         }
     }
 
@@ -38,7 +41,7 @@ impl VarlenColumn {
 
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.offsets.reserve(rows);
-        self.bytes.reserve(self.last_len + self.last_len / 8);
+        self.bytes.reserve((rows * self.row_bytes).min(MAX_GUESS));
     }
 
     #[inline(always)]
@@ -84,7 +87,7 @@ impl VarlenColumn {
         &mut self,
     ) -> Result<GenericByteArray<T>, ArrowError> {
         self.drop_unfinished();
-        self.last_len = self.bytes.len();
+        self.row_bytes = self.bytes.len().div_ceil(self.len().max(1));
         let bytes = Buffer::from_vec(std::mem::take(&mut self.bytes));
         let offsets = std::mem::replace(&mut self.offsets, vec![0]);
         GenericByteArray::try_new(
