@@ -86,6 +86,8 @@ fn character_position(text: &str, line: u64, column: u64) -> Option<usize> {
     for _ in 0..lines_before {
         before += lines.next()?.chars().count();
     }
-    let width = lines.next().unwrap_or("").chars().count();
+    // Behind a line end there is one more line, which may be empty.
+    let last = (text.is_empty() || text.ends_with('\n')).then_some("");
+    let width = lines.next().or(last)?.chars().count();
     (column <= width + 1).then_some(before + column)
 }

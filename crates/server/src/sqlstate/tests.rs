@@ -44,7 +44,7 @@ async fn mistakes_in_queries_have_postgresqls_codes() {
             "SELECT CAST(s AS TIMESTAMP) FROM t",
             code::INVALID_DATETIME_FORMAT,
         ),
-        ("SELECT FROM WHERE", code::SYNTAX_ERROR),
+        ("SELECT 1 +", code::SYNTAX_ERROR),
     ];
     for (query, expected) in cases {
         let error = match context.sql(query).await {
@@ -156,6 +156,8 @@ fn positions_outside_the_text_are_left_out() {
     assert_eq!(at(1, 1), Some(1));
     assert_eq!(at(2, 1), Some(5));
     assert_eq!(at(2, 4), Some(8));
+    let behind = SqlError::internal("x").with_line_and_column("one\n", 2, 1);
+    assert_eq!(behind.position, Some(5));
     for (line, column) in [(0, 0), (0, 1), (1, 0), (3, 1), (2, 9), (u64::MAX, u64::MAX)] {
         assert_eq!(at(line, column), None, "{line}:{column}");
     }

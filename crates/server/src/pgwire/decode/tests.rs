@@ -152,7 +152,7 @@ fn numerics_go_to_the_wanted_scale() {
 fn dates_and_times() {
     for iso in ["2013-01-01", "20130101", "2013/1/1", "2013-01-01 BC"] {
         let expected = if iso.ends_with("BC") {
-            -1_454_486
+            -1_454_396
         } else {
             15_706
         };
@@ -343,7 +343,7 @@ fn arrays() {
     let read = |value: &str, wire: &Type| text(value, wire).map(|list| list.to_string());
     assert_eq!(
         read("{1,NULL, 3 }", &Type::INT4_ARRAY).as_deref(),
-        Ok("[1, NULL, 3]")
+        Ok("[1, , 3]")
     );
     assert_eq!(read("{}", &Type::INT8_ARRAY).as_deref(), Ok("[]"));
     assert_eq!(
