@@ -2,8 +2,8 @@
 //!
 //! What the log assumes of a medium, and what [`MemoryDisk::crash`] takes away accordingly:
 //! - bytes written are safe after [`DiskFile::sync_data`]; before it any part of them may be missing after a crash, in any order;
-//! - a name created, renamed or removed is safe after [`Disk::sync_dir`] of its folder; before it a crash keeps some prefix of the folder's
-//!   changes;
+//! - a name created, renamed or removed is safe after [`Disk::sync_dir`] of its folder; before it a crash keeps some of the folder's changes,
+//!   of each name those up to some moment;
 //! - after a failed sync nothing is known about what was written since the last good one;
 //! - a removed file stays readable through handles that are open.
 

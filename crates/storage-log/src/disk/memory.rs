@@ -1,7 +1,7 @@
 //! A disk in memory that forgets what was not synced and fails on demand.
 //!
 //! Each file keeps, beside its current bytes, what it takes to go back to the last sync (an undo record per write). A crash builds a new disk:
-//! names go back to the last folder sync plus a prefix of the later changes, files to the last sync plus any choice of the later writes,
+//! names go back to the last folder sync plus some of the later changes, files to the last sync plus any choice of the later writes,
 //! each whole, torn at a 512-byte sector, or lost. [`MemoryDisk::new`] keeps no undo records and is for engines that live in memory.
 
 mod content;
@@ -109,8 +109,7 @@ impl MemoryDisk {
         let mut names = state.durable_names.clone();
         let mut dirs = state.durable_dirs.clone();
         for changes in state.changes.values() {
-            let kept = choose(changes.len() + 1);
-            for change in &changes[..kept] {
+            for change in surviving(changes, choose) {
                 apply_name_change(&mut names, &mut dirs, change);
             }
         }
@@ -230,6 +229,43 @@ impl MemoryDisk {
         apply_name_change(names, dirs, &change);
         if self.tracked {
             changes.entry(dir.to_path_buf()).or_default().push(change);
+        }
+    }
+}
+
+/// The changes of one folder that a crash keeps: as a journal keeps them, up to some moment, or for each name up to another.
+fn surviving<'a>(
+    changes: &'a [NameChange],
+    choose: &mut dyn FnMut(usize) -> usize,
+) -> Vec<&'a NameChange> {
+    if choose(2) == 0 {
+        let kept = choose(changes.len() + 1);
+        return changes[..kept].iter().collect();
+    }
+    let mut counts: BTreeMap<&Path, usize> = BTreeMap::new();
+    for change in changes {
+        *counts.entry(change.path()).or_default() += 1;
+    }
+    for count in counts.values_mut() {
+        *count = choose(*count + 1);
+    }
+    let mut kept = Vec::new();
+    for change in changes {
+        if let Some(left) = counts.get_mut(change.path()).filter(|left| **left > 0) {
+            *left -= 1;
+            kept.push(change);
+        }
+    }
+    kept
+}
+
+impl NameChange {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Set(path, _)
+            | Self::Remove(path)
+            | Self::SetDir(path)
+            | Self::RemoveDir(path) => path,
         }
     }
 }

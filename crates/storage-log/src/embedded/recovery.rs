@@ -15,7 +15,7 @@ use crate::{
         published::{ActiveSegment, Published},
         recovery_point,
         scan::{BatchScanner, ScanError, ScanStart},
-        segment::SealedSegment,
+        segment::{SealedSegment, UnsealedSegment},
         settings::PartitionSettings,
         small_file, snapshot,
         tail::Tail,
@@ -62,7 +62,6 @@ struct Recovery<'a> {
 struct Folder {
     /// Bases of the segments, in order.
     bases: Vec<i64>,
-    seals: BTreeSet<i64>,
     snapshots: BTreeSet<i64>,
 }
 
@@ -95,15 +94,16 @@ impl Recovery<'_> {
                     self.replay(&segment, &mut producers)?;
                     (segment, transactions)
                 }
-                None => SealedSegment::rebuild(
-                    self.environment,
-                    self.id,
-                    self.dir,
-                    self.settings.index_interval_bytes,
+                None => UnsealedSegment {
+                    environment: self.environment,
+                    partition: self.id,
+                    dir: self.dir,
+                    index_interval: self.settings.index_interval_bytes,
                     base,
                     successor,
-                    &mut producers,
-                )?,
+                    foreign: recovery_point.is_none(),
+                }
+                .rebuild(&mut producers)?,
             };
             if segment.dense() && segment.end() != successor {
                 return Err(self.corrupt(segment.end(), successor, "a segment ends too early"));
@@ -115,13 +115,7 @@ impl Recovery<'_> {
         let mut published = self.empty(log_start);
         published.sealed = sealed;
         published.aborted = aborted;
-        self.recover_active(
-            active_base,
-            &folder,
-            recovery_point,
-            &mut producers,
-            &mut published,
-        )?;
+        self.recover_active(active_base, recovery_point, &mut producers, &mut published)?;
         published.last_stable = producers.first_open_offset().unwrap_or(published.log_end);
         published
             .aborted
@@ -147,7 +141,6 @@ impl Recovery<'_> {
             .map_err(LogError::io(|| format!("list \"{}\"", self.dir.display())))?;
         let mut folder = Folder {
             bases: Vec::new(),
-            seals: BTreeSet::new(),
             snapshots: BTreeSet::new(),
         };
         for name in names {
@@ -161,7 +154,6 @@ impl Recovery<'_> {
             }
             match SegmentFile::parse(&name) {
                 Some((SegmentFile::Log, base)) => folder.bases.push(base),
-                Some((SegmentFile::Seal, base)) => drop(folder.seals.insert(base)),
                 Some((SegmentFile::Snapshot, offset)) => drop(folder.snapshots.insert(offset)),
                 _ => {}
             }
@@ -192,12 +184,18 @@ impl Recovery<'_> {
             (None, Some(first)) if recovery_point.is_none() => first,
             (None, _) => 0,
         };
-        while folder
+        let dropped = folder
             .bases
-            .get(1)
-            .is_some_and(|successor| *successor <= log_start)
-        {
-            remove_segment(self.environment, self.dir, folder.bases.remove(0));
+            .iter()
+            .skip(1)
+            .take_while(|successor| **successor <= log_start)
+            .count();
+        if dropped > 0 {
+            // ORDER: the process may have been killed before it made the new log start durable; the segments may go only after that.
+            small_file::sync_dir(&*self.environment.disk, self.dir)?;
+        }
+        for base in folder.bases.drain(..dropped) {
+            remove_segment(self.environment, self.dir, base);
         }
         match folder.bases.first() {
             Some(&first) if first > log_start => {
@@ -212,8 +210,10 @@ impl Recovery<'_> {
         let successors = bases.iter().skip(1).chain([&active_base]);
         let mut loaded = Vec::with_capacity(bases.len());
         for (&base, &successor) in bases.iter().zip(successors) {
-            let segment = SealedSegment::load(disk, self.dir, base)?
-                .filter(|segment| segment.end() <= successor);
+            // A seal that does not reach the successor is left from an attempt to seal the segment that a crash undid.
+            let segment = SealedSegment::load(disk, self.dir, base)?.filter(|segment| {
+                segment.end() == successor || (!segment.dense() && segment.end() < successor)
+            });
             loaded.push(match segment {
                 Some(segment) => segment
                     .load_aborted(disk, self.dir)?
@@ -264,7 +264,6 @@ impl Recovery<'_> {
     fn recover_active(
         &self,
         base: i64,
-        folder: &Folder,
         recovery_point: Option<i64>,
         producers: &mut ProducerTable,
         published: &mut Published,
@@ -272,11 +271,6 @@ impl Recovery<'_> {
         let disk = &*self.environment.disk;
         let path = SegmentFile::Log.path(self.dir, base);
         let failed = || LogError::io(|| format!("recover \"{}\"", path.display()));
-        if folder.seals.contains(&base) {
-            // The crash came between sealing it and starting its successor.
-            small_file::remove_if_there(disk, &SegmentFile::Seal.path(self.dir, base))
-                .map_err(failed())?;
-        }
         let file = self.environment.files.get(&path).map_err(failed())?;
         let file_bytes = file.len().map_err(failed())?;
         let interval = self.settings.index_interval_bytes;
@@ -320,15 +314,15 @@ impl Recovery<'_> {
             );
             file.truncate(scanner.position()).map_err(failed())?;
         }
+        // ORDER: nothing that was found is acknowledged, and nothing is appended, before it is as durable as it looks. That goes for the name of the
+        // file too: the process may have been killed between creating it and syncing the folder.
         if torn.is_some() || recovery_point != Some(log_end) {
-            // ORDER: nothing is appended, and nothing that was found is acknowledged, before it is as durable as it looks. The folder too: the
-            // process may have been killed between creating the file and syncing its name.
             file.sync_data().map_err(failed())?;
-            small_file::sync_dir(disk, self.dir)?;
-            // A recovery point says as well that the segment has no gaps.
-            if dense {
-                recovery_point::write(&self.environment.files, self.dir, log_end);
-            }
+        }
+        small_file::sync_dir(disk, self.dir)?;
+        // A recovery point says as well that the segment has no gaps.
+        if dense {
+            recovery_point::write(&self.environment.files, self.dir, log_end);
         }
         if let Some(active) = &mut published.active {
             active.dense = dense;

@@ -1,8 +1,7 @@
 //! Sealed segments: files that never change again, and the seal that says what they must look like.
 //!
-//! ORDER: a segment is sealed before its successor exists. Its log, indexes and snapshot are synced, then the seal is written, then the
-//! successor is created, each made durable before the next. So a segment with a successor has a seal, and nothing in it was ever torn; the
-//! last segment is the only one that recovery has to search for a torn tail.
+//! ORDER: the log of a segment is synced before its successor is created. So nothing in a segment with a successor was ever torn, and the last one
+//! is the only one that recovery has to search for a torn tail. Indexes, seal and snapshot are written in between, but nothing rests on their order.
 //!
 //! A seal that is missing or damaged (or a folder that Kafka wrote) costs a scan of that segment, after which it has one again. An index that
 //! does not match the seal's checksum is made again from the log.
@@ -51,6 +50,18 @@ pub(crate) struct SealedSegment {
     seal: Seal,
 }
 
+/// A segment that has a successor but no seal that can be trusted.
+pub(crate) struct UnsealedSegment<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) partition: &'a TopicPartition,
+    pub(crate) dir: &'a Path,
+    pub(crate) index_interval: u32,
+    pub(crate) base: i64,
+    pub(crate) successor: i64,
+    /// Kafka wrote the folder, and may have compacted it.
+    pub(crate) foreign: bool,
+}
+
 /// Everything about a segment that is to be sealed.
 pub(crate) struct SegmentContent<'a> {
     pub(crate) base: i64,
@@ -63,13 +74,12 @@ pub(crate) struct SegmentContent<'a> {
 }
 
 impl SegmentContent<'_> {
-    /// Writes indexes and seal of a segment whose log is on disk, and syncs the folder.
+    /// Writes indexes and seal of a segment whose log is on disk. The caller syncs the folder.
     pub(crate) fn seal(&self, disk: &dyn Disk, dir: &Path) -> LogResult<SealedSegment> {
         let (seal, files) = self.encode();
         for (kind, bytes) in files {
             small_file::replace(disk, &kind.path(dir, self.base), &bytes)?;
         }
-        small_file::sync_dir(disk, dir)?;
         let body = serde_json::to_vec(&seal).map_err(|error| LogError::Io {
             attempted: "encode a segment's seal".into(),
             source: error.into(),
@@ -79,7 +89,6 @@ impl SegmentContent<'_> {
             &SegmentFile::Seal.path(dir, self.base),
             &SEAL.frame(&body),
         )?;
-        small_file::sync_dir(disk, dir)?;
         Ok(SealedSegment { seal })
     }
 
@@ -145,60 +154,6 @@ impl SealedSegment {
             .map(|seal| Self { seal }))
     }
 
-    /// Scans a segment that has a successor but no seal, and seals it. Anything invalid in it is damage.
-    pub(crate) fn rebuild(
-        environment: &Environment,
-        partition: &TopicPartition,
-        dir: &Path,
-        index_interval: u32,
-        base: i64,
-        successor: i64,
-        producers: &mut ProducerTable,
-    ) -> LogResult<(Self, Vec<AbortedTransaction>)> {
-        let path = SegmentFile::Log.path(dir, base);
-        let file = environment
-            .files
-            .get(&path)
-            .map_err(LogError::io(|| format!("open \"{}\"", path.display())))?;
-        let log_bytes = file
-            .len()
-            .map_err(LogError::io(|| format!("read \"{}\"", path.display())))?;
-        let mut index = SegmentIndex::new(base, index_interval);
-        let mut aborted = Vec::new();
-        let mut dense = true;
-        let mut scanner = BatchScanner::new(file, ScanStart::of_segment(base), log_bytes, false);
-        loop {
-            let expected = scanner.next_offset();
-            match scanner.next() {
-                Ok(None) => break,
-                Ok(Some((position, batch))) => {
-                    dense &= batch.base_offset().0 == expected;
-                    index.observe(batch.header(), position);
-                    aborted.extend(producers.apply(&batch)?);
-                }
-                Err(error) => return Err(error.into_log_error(partition, expected, successor)),
-            }
-        }
-        let end = scanner.next_offset();
-        if end > successor {
-            return Err(LogError::Corrupt {
-                partition: partition.clone(),
-                from: Offset(successor),
-                to: Offset(end),
-                reason: "two segments hold these offsets".into(),
-            });
-        }
-        let content = SegmentContent {
-            base,
-            end,
-            log_bytes,
-            dense,
-            index: &index,
-            aborted: &aborted,
-        };
-        Ok((content.seal(&*environment.disk, dir)?, aborted))
-    }
-
     /// The log file.
     pub(crate) fn open(
         &self,
@@ -244,5 +199,61 @@ impl SealedSegment {
         Ok(bytes
             .filter(|bytes| crc32c::crc32c(bytes) == self.seal.transaction_index_crc)
             .and_then(|bytes| index::decode_aborted(&bytes)))
+    }
+}
+
+impl UnsealedSegment<'_> {
+    /// Scans the segment and seals it. Anything invalid in it is damage.
+    pub(crate) fn rebuild(
+        &self,
+        producers: &mut ProducerTable,
+    ) -> LogResult<(SealedSegment, Vec<AbortedTransaction>)> {
+        let Self {
+            environment,
+            partition,
+            dir,
+            base,
+            successor,
+            ..
+        } = *self;
+        let path = SegmentFile::Log.path(dir, base);
+        let failed = || LogError::io(|| format!("read \"{}\"", path.display()));
+        let file = environment.files.get(&path).map_err(failed())?;
+        let log_bytes = file.len().map_err(failed())?;
+        let mut index = SegmentIndex::new(base, self.index_interval);
+        let mut aborted = Vec::new();
+        let mut dense = true;
+        let mut scanner = BatchScanner::new(file, ScanStart::of_segment(base), log_bytes, false);
+        loop {
+            let expected = scanner.next_offset();
+            match scanner.next() {
+                Ok(None) => break,
+                Ok(Some((position, batch))) => {
+                    dense &= batch.base_offset().0 == expected;
+                    index.observe(batch.header(), position);
+                    aborted.extend(producers.apply(&batch)?);
+                }
+                Err(error) => return Err(error.into_log_error(partition, expected, successor)),
+            }
+        }
+        let end = scanner.next_offset();
+        if end > successor {
+            return Err(LogError::Corrupt {
+                partition: partition.clone(),
+                from: Offset(successor),
+                to: Offset(end),
+                reason: "two segments hold these offsets".into(),
+            });
+        }
+        dense &= end == successor || !self.foreign;
+        let content = SegmentContent {
+            base,
+            end,
+            log_bytes,
+            dense,
+            index: &index,
+            aborted: &aborted,
+        };
+        Ok((content.seal(&*environment.disk, dir)?, aborted))
     }
 }

@@ -1,4 +1,4 @@
-//! Power cuts at every kind of moment. A random workload runs on a disk that stops after some number of changes; then the disk loses any choice of
+//! Power cuts and kills at every kind of moment. A random workload runs on a disk that stops after some number of changes; then the disk loses any choice of
 //! what was not synced (whole writes, torn ones, names), the log is opened on what is left and held against a model: exactly the acknowledged records
 //! are there, plus at most whole batches of the unacknowledged rest, with producers and transactions to match. Then it goes on from there.
 //!
@@ -12,7 +12,7 @@ use std::{
 };
 
 use highwater_storage_log::{
-    EmbeddedLog, FsyncPolicy, Isolation, Log, LogError, LogOptions, MemoryDisk, Offset,
+    EmbeddedLog, FsyncPolicy, Isolation, Log, LogError, LogOptions, LogResult, MemoryDisk, Offset,
     ProducerFields, ProducerId, TopicConfig, TopicPartition,
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -299,6 +299,10 @@ const HONEST: Setup = Setup {
 };
 
 fn open(disk: &MemoryDisk, setup: Setup) -> EmbeddedLog {
+    try_open(disk, setup).expect("open")
+}
+
+fn try_open(disk: &MemoryDisk, setup: Setup) -> LogResult<EmbeddedLog> {
     let options = LogOptions {
         fsync: setup.fsync,
         segment_bytes: setup.segment_bytes,
@@ -309,7 +313,20 @@ fn open(disk: &MemoryDisk, setup: Setup) -> EmbeddedLog {
     if setup.lying_disk {
         disk.ignore_syncs();
     }
-    EmbeddedLog::open_on(Arc::new(disk.clone()), Path::new("/data"), options).expect("open")
+    EmbeddedLog::open_on(Arc::new(disk.clone()), Path::new("/data"), options)
+}
+
+/// Opens the log on a disk that stops meanwhile; answers with the disk as the next opening finds it.
+fn cut_opening_short(disk: MemoryDisk, setup: Setup, rng: &mut SmallRng) -> MemoryDisk {
+    disk.halt_after(Some(rng.random_range(0..20)));
+    let opened = try_open(&disk, setup);
+    disk.halt_after(Some(0));
+    drop(opened);
+    if rng.random_bool(0.5) {
+        disk.halt_after(None);
+        return disk;
+    }
+    disk.crash(&mut |n| rng.random_range(0..n))
 }
 
 /// Runs one seed: several lives, each ended by a power cut, with several outcomes of each cut checked. Answers how many states were checked.
@@ -323,6 +340,11 @@ fn run(seed: u64, setup: Setup) -> u64 {
     let mut model = Model::default();
     let mut checked = 0;
     for _ in 0..4 {
+        if rng.random_bool(0.3) {
+            disk = cut_opening_short(disk, setup, &mut rng);
+            model.check(&open(&disk, setup), &at);
+            checked += 1;
+        }
         let log = open(&disk, setup);
         disk.halt_after(Some(rng.random_range(0..120)));
         for _ in 0..200 {
@@ -333,6 +355,14 @@ fn run(seed: u64, setup: Setup) -> u64 {
         // Nothing of what follows, a clean stop above all, reaches the disk.
         disk.halt_after(Some(0));
         drop(log);
+        if rng.random_bool(0.25) {
+            // Only the process was killed: nothing is lost yet, but what is found now must survive the next power cut.
+            disk.halt_after(None);
+            model.check(&open(&disk, setup), &at);
+            disk.halt_after(None);
+            checked += 1;
+            continue;
+        }
         let outcomes = rng.random_range(1..4);
         for _ in 0..outcomes {
             let bias = rng.random_range(0..4);
