@@ -14,6 +14,7 @@ use crate::{
     delta::Delta,
     engine::{OffsetReset, PersistentQuery, QueryOutput, QueryState},
     error::{ExecError, ExecResult},
+    exchange::Exchange,
     operator::Rejected,
     pipeline::{Pipeline, RunningQuery, SourcePositions, wanted_columns},
     query::{QueryGraph, RelationRows},
@@ -307,11 +308,13 @@ impl Pipeline {
             .ok_or_else(|| {
                 ExecError::Internal(format!("table \"{}\" is kept by no query", relation.name))
             })?;
-        keeper
-            .version()
-            .scan(None)?
-            .map(|batch| Ok(SlotRows::from_delta(0, &Delta::new(batch?, None))))
-            .collect()
+        let mut exchange = Exchange::of_relation(relation)?;
+        let mut rows = Vec::new();
+        for batch in keeper.version().scan(None)? {
+            let placed = exchange.route(Delta::new(batch?, None))?;
+            rows.extend(placed.iter().map(|(slot, delta)| SlotRows::from_delta(*slot, delta)));
+        }
+        Ok(rows)
     }
 
     /// Builds a query anew from its origin and sends the difference between its old and its new result.
@@ -355,11 +358,10 @@ impl Pipeline {
             .ok_or_else(|| ExecError::Internal("a table query has no table".into()))?;
         let removed = crate::state::difference(&table.version(), &fresh.version(), -1)?;
         let added = crate::state::difference(&fresh.version(), &table.version(), 1)?;
-        let changes: Vec<(u32, Delta)> = removed
-            .into_iter()
-            .chain(added)
-            .map(|delta| (0, delta))
-            .collect();
+        let mut changes: Vec<(u32, Delta)> = Vec::new();
+        for delta in removed.into_iter().chain(added) {
+            changes.extend(query.placing.route(delta)?);
+        }
         if changes.is_empty() {
             return Ok(());
         }

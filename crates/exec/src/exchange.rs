@@ -1,18 +1,22 @@
 //! Moves rows to the slot of their key: an in-memory shuffle inside the step.
 //!
-//! The slot is `murmur2(key) % slots` of the encoded key, as Kafka's default partitioner has it: one column in KAFKA format, several as JSON.
-//! Rows without a key go to slot 0.
+//! The slot is `murmur2(key) % slots` of the encoded key, as Kafka's default partitioner has it. Rows without a key go to slot 0.
 
 use std::sync::Arc;
 
 use arrow::{
     array::{ArrayRef, UInt32Array},
-    datatypes::{DataType, SchemaRef},
+    datatypes::{Field, Schema, SchemaRef},
 };
-use highwater_formats::{EncodedRecords, Encoder, FormatSpec, encoder};
+use highwater_formats::{EncodedRecords, Encoder, encoder};
+use highwater_planner::catalog::{FormatName, Relation};
 use highwater_storage_log::partition_for_key;
 
-use crate::{delta::Delta, error::ExecResult};
+use crate::{
+    delta::Delta,
+    error::ExecResult,
+    relation::{key_format_spec, placing_columns},
+};
 
 /// See the module.
 pub struct Exchange {
@@ -23,20 +27,32 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// By the columns `keys` of `input`, over `slots` slots.
-    pub fn new(input: &SchemaRef, keys: &[usize], slots: u32) -> ExecResult<Self> {
+    /// By the columns `keys` of `input`, encoded in `format` under `names`, over `slots` slots.
+    pub fn new(
+        input: &SchemaRef,
+        keys: &[usize],
+        names: &[String],
+        format: &FormatName,
+        slots: u32,
+    ) -> ExecResult<Self> {
         let encoder = if keys.is_empty() || slots <= 1 {
             None
         } else {
-            let schema: SchemaRef = Arc::new(input.project(keys)?);
-            Some(encoder(&key_format(&schema), schema)?)
+            let fields: Vec<Field> = keys
+                .iter()
+                .zip(names)
+                .map(|(&column, name)| input.field(column).clone().with_name(name))
+                .collect();
+            Some(encoder(&key_format_spec(format, keys.len())?, Arc::new(Schema::new(fields)))?)
         };
-        Ok(Self {
-            keys: keys.to_vec(),
-            slots: slots.max(1),
-            encoder,
-            encoded: EncodedRecords::new(),
-        })
+        Ok(Self { keys: keys.to_vec(), slots: slots.max(1), encoder, encoded: EncodedRecords::new() })
+    }
+
+    /// Places rows of a relation as its topic does.
+    pub fn of_relation(relation: &Relation) -> ExecResult<Self> {
+        let keys = placing_columns(relation);
+        let names: Vec<String> = keys.iter().map(|&column| relation.columns[column].name.clone()).collect();
+        Self::new(&relation.schema(), &keys, &names, &relation.key_format, relation.partitions)
     }
 
     /// Splits a delta by slot, keeping the order of rows.
@@ -71,19 +87,5 @@ impl Exchange {
             }
         }
         Ok(routed)
-    }
-}
-
-fn key_format(schema: &SchemaRef) -> FormatSpec {
-    match schema.fields().as_ref() {
-        [field] => match field.data_type() {
-            DataType::Int32
-            | DataType::Int64
-            | DataType::Float64
-            | DataType::Utf8
-            | DataType::Binary => FormatSpec::Kafka,
-            _ => FormatSpec::Json { wrapped: false },
-        },
-        _ => FormatSpec::Json { wrapped: true },
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     checkpoint::{CheckpointStore, CheckpointWork, Manifest, QueryManifest, SourceManifest},
     engine::{EngineOptions, PersistentQuery, QueryOutput, QueryState, QueryStatus, SourceStatus},
     error::{ExecError, ExecResult},
+    exchange::Exchange,
     feed::{ChangeReceiver, SubscriptionId},
     journal::Journal,
     query::QueryGraph,
@@ -54,6 +55,8 @@ pub struct Pipeline {
 pub struct RunningQuery {
     pub(crate) definition: PersistentQuery,
     pub(crate) graph: QueryGraph,
+    /// Places rows of the result by key.
+    pub(crate) placing: Exchange,
     pub(crate) table: Option<TableStore>,
     pub(crate) sink: Option<Sink>,
     pub(crate) state: QueryState,
@@ -112,6 +115,7 @@ impl RunningQuery {
         };
         Ok(Self {
             graph,
+            placing: Exchange::of_relation(relation)?,
             table,
             sink,
             state,

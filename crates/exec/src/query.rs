@@ -86,9 +86,15 @@ impl QueryGraph {
                             projection: projection.clone(),
                             schema: node.schema.clone(),
                         },
-                        PlanOperator::Exchange { keys, slots } => NodeKind::Exchange(
-                            Exchange::new(&input_schema(&plan, node)?, keys, *slots)?,
-                        ),
+                        PlanOperator::Exchange {
+                            keys,
+                            names,
+                            format,
+                            slots,
+                        } => {
+                            let input = input_schema(&plan, node)?;
+                            NodeKind::Exchange(Exchange::new(&input, keys, names, format, *slots)?)
+                        }
                         PlanOperator::Union => NodeKind::Union,
                         _ => {
                             // Made once here, so that a plan which cannot run is refused before it is part of a step.

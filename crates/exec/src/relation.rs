@@ -51,7 +51,7 @@ impl RecordLayout {
         let bound = |column: &usize| {
             window.is_some_and(|(start, end, _)| *column == start || *column == end)
         };
-        let key = relation
+        let key: Vec<usize> = relation
             .key_columns()
             .into_iter()
             .filter(|column| !bound(column))
@@ -60,7 +60,7 @@ impl RecordLayout {
             .filter(|&column| !relation.columns[column].key)
             .collect();
         Ok(Self {
-            key_format: format_spec(&relation.key_format)?,
+            key_format: key_format_spec(&relation.key_format, key.len())?,
             value_format: format_spec(&relation.value_format)?,
             key,
             value,
@@ -76,6 +76,22 @@ fn format_spec(name: &FormatName) -> ExecResult<FormatSpec> {
         name.delimiter.as_deref(),
         wrapped.as_deref(),
     )?)
+}
+
+/// A key of one column is always bare, one of several always an object.
+pub(crate) fn key_format_spec(name: &FormatName, columns: usize) -> ExecResult<FormatSpec> {
+    Ok(match format_spec(name)? {
+        FormatSpec::Json { .. } => FormatSpec::Json { wrapped: columns > 1 },
+        other => other,
+    })
+}
+
+/// The columns whose encoding places a row: the key without window bounds.
+pub(crate) fn placing_columns(relation: &Relation) -> Vec<usize> {
+    let bound = |column: &usize| {
+        relation.window.is_some() && matches!(relation.columns[*column].name.as_str(), WINDOWSTART | WINDOWEND)
+    };
+    relation.key_columns().into_iter().filter(|column| !bound(column)).collect()
 }
 
 fn sub_schema(relation: &Relation, columns: &[usize]) -> ExecResult<SchemaRef> {

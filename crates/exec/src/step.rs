@@ -209,7 +209,8 @@ impl Pipeline {
                     let table = table_of(query)?;
                     // Partition by partition: two partitions never hold the same key.
                     if let Some(delta) = upsert(slot_rows, tombstones, &relation.schema(), table)? {
-                        changes.push((slot_rows.slot, delta));
+                        // By key, whatever partition a producer chose: a key's history and its changes meet in one slot.
+                        changes.extend(query.placing.route(delta)?);
                     }
                 }
                 changes

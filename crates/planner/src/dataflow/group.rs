@@ -11,11 +11,10 @@ use datafusion::{
     common::DFSchema,
     logical_expr::{Aggregate, Expr, LogicalPlan, expr},
     physical_expr::{PhysicalExpr, expressions::Column},
-    physical_expr_common::physical_expr::fmt_sql,
 };
 
 use super::{
-    lower::{Goal, Lowering, plain_schema},
+    lower::{Goal, Lowering, with_names_of},
     properties::{Key, Placement, Properties},
 };
 use crate::{
@@ -23,6 +22,7 @@ use crate::{
     catalog::{WINDOWEND, WINDOWSTART},
     dataflow::{AggregateCall, AggregateFunction, Operator, WindowSpec},
     error::{PlanError, PlanResult},
+    explain::expression_text,
     with::default_key_format,
 };
 
@@ -67,10 +67,7 @@ impl Columns {
             return Ok(position);
         }
         let data_type = expr.data_type(input).map_err(PlanError::DataFusion)?;
-        let name = match expr.downcast_ref::<Column>() {
-            Some(column) => column.name().to_owned(),
-            None => fmt_sql(expr.as_ref()).to_string(),
-        };
+        let name = expression_text(&expr);
         self.fields
             .push(Arc::new(Field::new(name, data_type, true)));
         self.expressions.push(expr);
@@ -85,8 +82,6 @@ struct Grouping {
     keys: usize,
     calls: Vec<AggregateCall>,
     windows: Option<WindowSpec>,
-    /// Output: keys, windows' bounds, calls.
-    schema: SchemaRef,
 }
 
 impl Lowering<'_> {
@@ -124,19 +119,18 @@ impl Lowering<'_> {
         }
         let mut calls = Vec::with_capacity(aggregate.aggr_expr.len());
         for (position, expr) in aggregate.aggr_expr.iter().enumerate() {
-            let field = aggregate
-                .schema
-                .field(aggregate.group_expr.len() + position);
-            calls.push(self.call(expr, schema, &input, &mut columns, field)?);
+            let position = aggregate.group_expr.len() + position;
+            let output_type = aggregate.schema.field(position).data_type().clone();
+            let name = wished_name(goal, position);
+            calls.push(self.call(expr, schema, &input, &mut columns, output_type, name)?);
         }
         let grouping = Grouping {
             columns,
             keys: keys.len(),
             calls,
             windows: windows.map(|windows| windows.spec),
-            schema: plain_schema(&aggregate.schema),
         };
-        Ok(self.group(input, grouping, goal))
+        self.group(input, grouping, goal)
     }
 
     /// Lowers SELECT DISTINCT: every column is a key and nothing is folded.
@@ -156,28 +150,12 @@ impl Lowering<'_> {
             );
         }
         let keys = columns.expressions.len();
-        let schema = plain_schema(plan.schema());
-        Ok(self.group(
-            input,
-            Grouping {
-                columns,
-                keys,
-                calls: Vec::new(),
-                windows: None,
-                schema,
-            },
-            goal,
-        ))
+        let grouping = Grouping { columns, keys, calls: Vec::new(), windows: None };
+        self.group(input, grouping, goal)
     }
 
-    fn group(&mut self, input: Properties, grouping: Grouping, goal: &Goal) -> Properties {
-        let Grouping {
-            columns,
-            keys,
-            calls,
-            windows,
-            schema,
-        } = grouping;
+    fn group(&mut self, input: Properties, grouping: Grouping, goal: &Goal) -> PlanResult<Properties> {
+        let Grouping { columns, keys, calls, windows } = grouping;
         let wanted = self.wanted_placement(&columns, keys, goal);
         let slots = match (keys, goal.result) {
             (0, _) => 1,
@@ -185,22 +163,17 @@ impl Lowering<'_> {
             (_, false) => input.slots,
         };
         let projected_schema = Arc::new(Schema::new(columns.fields));
-        let projected = self.project(input, columns.expressions, projected_schema);
+        let projected = self.project(input, columns.expressions, projected_schema)?;
         let mut placed = self.place(projected, wanted.clone(), slots);
         let mut group: Vec<usize> = (0..keys).collect();
         if let Some(window) = windows {
             let width = placed.schema.fields().len();
             group.extend([width, width + 1]);
-            let with_bounds = add_bounds(&placed.schema);
+            placed.schema = add_bounds(&placed.schema);
             let operator = Operator::AssignWindows { window };
-            placed.id = self.push(
-                vec![placed.id],
-                operator,
-                with_bounds,
-                slots,
-                placed.changing,
-            );
+            placed.id = self.push(vec![placed.id], operator, placed.schema.clone(), slots, placed.changing);
         }
+        let schema = output_schema(&placed.schema, &group, &calls);
         let key = (0..group.len()).collect();
         let operator = Operator::Aggregate {
             group,
@@ -209,7 +182,7 @@ impl Lowering<'_> {
         };
         let id = self.push(vec![placed.id], operator, schema.clone(), slots, true);
         // The aggregate's output begins with its keys, in the order that the projection has them.
-        Properties {
+        Ok(Properties {
             id,
             schema,
             slots,
@@ -217,7 +190,7 @@ impl Lowering<'_> {
             key: Key::Columns(key),
             placement: Some(wanted),
             window: windows,
-        }
+        })
     }
 
     /// Rows of one group meet in one slot; in the result's last grouping, in the slot of the result's record key: its columns in the order, by
@@ -251,7 +224,8 @@ impl Lowering<'_> {
         schema: &DFSchema,
         input: &Properties,
         columns: &mut Columns,
-        field: &FieldRef,
+        output_type: DataType,
+        name: Option<&String>,
     ) -> PlanResult<AggregateCall> {
         let expr::AggregateFunction { func, params } = aggregate_function(expr)?;
         let function = match func.name() {
@@ -277,7 +251,7 @@ impl Lowering<'_> {
         }
         let argument = match params.args.as_slice() {
             [Expr::Literal(value, _)]
-                if function == AggregateFunction::Count && !value.is_null() =>
+                if function == AggregateFunction::Count && !params.distinct && !value.is_null() =>
             {
                 None
             }
@@ -303,7 +277,8 @@ impl Lowering<'_> {
         // MIN and MAX of a set are those of the bag.
         let distinct =
             params.distinct && !matches!(function, AggregateFunction::Min | AggregateFunction::Max);
-        let (output_type, name) = (field.data_type().clone(), field.name().clone());
+        let argument_name = argument.map_or("*", |column| columns.fields[column].name().as_str());
+        let name = name.cloned().unwrap_or_else(|| format!("{function}({argument_name})"));
         Ok(AggregateCall {
             function,
             argument,
@@ -335,7 +310,7 @@ impl Lowering<'_> {
                 Some("use rowtime, or a query over the windowed table"),
             ));
         }
-        self.physical(expr, schema)
+        with_names_of(&self.physical(expr, schema)?, &input.schema)
     }
 }
 
@@ -364,6 +339,13 @@ fn wished_name(goal: &Goal, position: usize) -> Option<&String> {
         .iter()
         .find(|(column, _)| *column == position)
         .map(|(_, name)| name)
+}
+
+/// The group columns, then one column per call.
+fn output_schema(input: &SchemaRef, group: &[usize], calls: &[AggregateCall]) -> SchemaRef {
+    let mut fields: Vec<FieldRef> = group.iter().map(|column| input.fields()[*column].clone()).collect();
+    fields.extend(calls.iter().map(|call| Arc::new(Field::new(&call.name, call.output_type.clone(), true))));
+    Arc::new(Schema::new(fields))
 }
 
 fn add_bounds(schema: &SchemaRef) -> SchemaRef {

@@ -184,6 +184,7 @@ impl Lowering<'_> {
     fn lower_filter(&mut self, filter: &Filter, goal: &Goal) -> PlanResult<Properties> {
         let input = self.lower(&filter.input, goal)?;
         let predicate = self.physical(&filter.predicate, filter.input.schema())?;
+        let predicate = with_names_of(&predicate, &input.schema)?;
         let operator = Operator::Filter { predicate };
         let id = self.push(
             vec![input.id],
@@ -202,7 +203,7 @@ impl Lowering<'_> {
             .iter()
             .map(|expr| self.physical(expr, input_schema))
             .collect::<PlanResult<_>>()?;
-        let origins: Vec<Option<usize>> = expressions.iter().map(|expr| column_of(expr)).collect();
+        let origins: Vec<Option<usize>> = expressions.iter().map(column_of).collect();
         let passed = goal
             .columns
             .iter()
@@ -216,44 +217,53 @@ impl Lowering<'_> {
             },
         )?;
         let schema = plain_schema(&projection.schema);
-        Ok(self.project(input, expressions, schema))
+        self.project(input, expressions, schema)
     }
 
-    /// Computes columns, unless they are the input's as they stand.
+    /// Computes columns, unless they are the input's as they stand. A projection of a projection becomes one where no work is doubled.
     pub(super) fn project(
         &mut self,
         input: Properties,
         expressions: Vec<Arc<dyn PhysicalExpr>>,
         schema: SchemaRef,
-    ) -> Properties {
-        let origins: Vec<Option<usize>> = expressions.iter().map(|expr| column_of(expr)).collect();
-        let same = origins
-            .iter()
-            .copied()
-            .eq((0..input.schema.fields().len()).map(Some));
-        if same && schema == input.schema {
-            return input;
+    ) -> PlanResult<Properties> {
+        let expressions: Vec<Arc<dyn PhysicalExpr>> =
+            expressions.iter().map(|expr| with_names_of(expr, &input.schema)).collect::<PlanResult<_>>()?;
+        let origins: Vec<Option<usize>> = expressions.iter().map(column_of).collect();
+        let key = input.key.through(&origins, &input.schema, &schema);
+        let placement = input.placement.as_ref().and_then(|placement| placement.through(&origins));
+        let (reads, expressions) = self.merge_projections(input.id, expressions)?;
+        let below = &self.nodes[reads.0 as usize].schema;
+        let same = expressions.iter().map(column_of).eq((0..below.fields().len()).map(Some));
+        let id = if same && schema == *below {
+            reads
+        } else {
+            let operator = Operator::Project { expressions };
+            self.push(vec![reads], operator, schema.clone(), input.slots, input.changing)
+        };
+        Ok(Properties { id, schema, key, placement, ..input })
+    }
+
+    /// Takes off a projection that was just made for these expressions, and writes them over its input instead.
+    fn merge_projections(
+        &mut self,
+        input: NodeId,
+        expressions: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> PlanResult<(NodeId, Vec<Arc<dyn PhysicalExpr>>)> {
+        let Some(Node { id, inputs, operator: Operator::Project { expressions: inner }, .. }) = self.nodes.last() else {
+            return Ok((input, expressions));
+        };
+        let (true, [reads]) = (*id == input, inputs.as_slice()) else {
+            return Ok((input, expressions));
+        };
+        let is_column = |expr: &Arc<dyn PhysicalExpr>| column_of(expr).is_some();
+        if !expressions.iter().all(is_column) && !inner.iter().all(is_column) {
+            return Ok((input, expressions));
         }
-        let key = input.key.through(&origins, &input.schema);
-        let placement = input
-            .placement
-            .as_ref()
-            .and_then(|placement| placement.through(&origins));
-        let operator = Operator::Project { expressions };
-        let id = self.push(
-            vec![input.id],
-            operator,
-            schema.clone(),
-            input.slots,
-            input.changing,
-        );
-        Properties {
-            id,
-            schema,
-            key,
-            placement,
-            ..input
-        }
+        let merged = expressions.iter().map(|expr| substitute(expr, inner)).collect::<PlanResult<_>>()?;
+        let reads = *reads;
+        self.nodes.pop();
+        Ok((reads, merged))
     }
 
     fn lower_union(&mut self, union: &Union) -> PlanResult<Properties> {
@@ -446,6 +456,26 @@ fn missing_key(key: &Key) -> PlanError {
 /// The input column that an expression is, if it is one as it stands.
 pub(super) fn column_of(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     expr.downcast_ref::<Column>().map(Column::index)
+}
+
+/// The same expression with every column under the name that the input has for it.
+pub(super) fn with_names_of(expr: &Arc<dyn PhysicalExpr>, input: &SchemaRef) -> PlanResult<Arc<dyn PhysicalExpr>> {
+    let columns: Vec<Arc<dyn PhysicalExpr>> = input
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(position, field)| Arc::new(Column::new(field.name(), position)) as Arc<dyn PhysicalExpr>)
+        .collect();
+    substitute(expr, &columns)
+}
+
+/// The same expression with every column replaced by the expression at its position.
+fn substitute(expr: &Arc<dyn PhysicalExpr>, columns: &[Arc<dyn PhysicalExpr>]) -> PlanResult<Arc<dyn PhysicalExpr>> {
+    let replaced = expr.clone().transform_up(|part| match column_of(&part).and_then(|column| columns.get(column)) {
+        Some(column) => Ok(Transformed::yes(column.clone())),
+        None => Ok(Transformed::no(part)),
+    });
+    Ok(replaced.map_err(PlanError::DataFusion)?.data)
 }
 
 /// The columns of a logical node without qualifiers and metadata, all nullable.

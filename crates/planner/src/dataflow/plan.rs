@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::physical_expr::PhysicalExpr;
 
-use crate::catalog::{Relation, SourceKind};
+use crate::catalog::{FormatName, Relation, SourceKind};
 
 /// Position of a node in its plan. State tables are named by (query, node), so a plan for the same statement must number its nodes alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,10 +86,14 @@ pub enum Operator {
         /// Shape and grace.
         window: WindowSpec,
     },
-    /// Moves each row to slot `murmur2(key) % slots`, the key encoded in `format` as the record key of the result's topic is.
+    /// Moves each row to slot `murmur2(key) % slots` of its encoded key: where the record key of a topic with as many partitions would put it.
     Exchange {
-        /// Key columns of the input.
+        /// Key columns of the input, in the order that they are encoded.
         keys: Vec<usize>,
+        /// The names that the encoded key has for them.
+        names: Vec<String>,
+        /// How the key is encoded.
+        format: FormatName,
         /// Number of slots behind it.
         slots: u32,
     },

@@ -3,7 +3,7 @@
 use arrow::datatypes::SchemaRef;
 
 use crate::{
-    catalog::FormatName,
+    catalog::{FormatName, WINDOWEND, WINDOWSTART},
     dataflow::{NodeId, WindowSpec},
 };
 
@@ -76,20 +76,19 @@ impl Placement {
 }
 
 impl Key {
-    /// The same key seen through a projection of an input with this schema.
-    pub fn through(&self, origins: &[Option<usize>], input: &SchemaRef) -> Self {
+    /// The same key seen through a projection. A window's bound that the output has more than once is the one under its own name.
+    pub fn through(&self, origins: &[Option<usize>], input: &SchemaRef, output: &SchemaRef) -> Self {
         let Self::Columns(columns) = self else {
             return self.clone();
         };
         let mut kept = Vec::with_capacity(columns.len());
         for column in columns {
-            match position_of(*column, origins) {
+            let name = input.field(*column).name();
+            let is_bound = matches!(name.as_str(), WINDOWSTART | WINDOWEND);
+            let own = output.index_of(name).ok().filter(|position| is_bound && origins[*position] == Some(*column));
+            match own.or_else(|| position_of(*column, origins)) {
                 Some(position) => kept.push(position),
-                None => {
-                    return Self::Lost {
-                        column: input.field(*column).name().clone(),
-                    };
-                }
+                None => return Self::Lost { column: name.clone() },
             }
         }
         Self::Columns(kept)

@@ -29,6 +29,8 @@ impl Lowering<'_> {
         }
         let operator = Operator::Exchange {
             keys: wanted.columns.clone(),
+            names: wanted.names.clone(),
+            format: wanted.format.clone(),
             slots,
         };
         let id = self.push(

@@ -49,10 +49,10 @@ pub(super) fn source_properties(
         .collect();
     let origins: Vec<Option<usize>> = projection.iter().map(|column| Some(*column)).collect();
     let key_columns = relation.key_columns();
-    let key = if key_columns.is_empty() {
-        Key::None
-    } else {
-        Key::Columns(key_columns.clone())
+    // A table without key columns has one row.
+    let key = match relation.kind {
+        SourceKind::Stream if key_columns.is_empty() => Key::None,
+        SourceKind::Stream | SourceKind::Table => Key::Columns(key_columns.clone()),
     };
     let is_bound = |column: usize| {
         relation.window.is_some()
@@ -73,15 +73,16 @@ pub(super) fn source_properties(
         columns: placed,
         format: relation.key_format.clone(),
     };
+    let schema = Arc::new(Schema::new(fields));
     Properties {
         id,
-        schema: Arc::new(Schema::new(fields)),
         slots: relation.partitions,
         changing: relation.kind == SourceKind::Table,
-        key: key.through(&origins, available),
+        key: key.through(&origins, available, &schema),
         placement: Some(placement)
             .filter(|placement| !placement.columns.is_empty())
             .and_then(|p| p.through(&origins)),
         window: relation.window,
+        schema,
     }
 }

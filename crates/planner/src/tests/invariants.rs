@@ -86,7 +86,7 @@ fn check_node(node: &Node, inputs: &[&Node]) {
         Operator::AssignWindows { .. } => {
             check_windows(node, input.expect("windows have an input"))
         }
-        Operator::Exchange { keys, slots } => {
+        Operator::Exchange { keys, slots, .. } => {
             let input = input.expect("an exchange has an input");
             assert_eq!(*slots, node.slots);
             assert!(keys.iter().all(|key| *key < input.schema.fields().len()));
