@@ -109,7 +109,8 @@ fn scaled(count: &str, unit: u64) -> Option<Duration> {
     }
     let scale = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     let part = fraction.parse::<u64>().ok()?.checked_mul(unit)?;
-    (part % scale == 0).then(|| whole + Duration::from_millis(part / scale))
+    part.is_multiple_of(scale)
+        .then(|| whole + Duration::from_millis(part / scale))
 }
 
 /// The shortest `n UNITS` that is exactly `duration`, down to the millisecond.
@@ -117,7 +118,7 @@ pub(crate) fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     for (name, _, unit) in UNITS {
         let unit = u128::from(*unit);
-        if millis % unit == 0 && millis > 0 {
+        if millis > 0 && millis.is_multiple_of(unit) {
             return format!("{} {name}", millis / unit);
         }
     }

@@ -14,8 +14,8 @@ pub struct Limits {
     pub statements: usize,
     /// Nesting of brackets, and of anything else that makes the parser recurse once per token.
     pub depth: usize,
-    /// Operators in a row at one level, since `a + b + c` is a tree as deep as it is long.
-    pub chain: usize,
+    /// Depth of the tree: operators in a row, since `a + b + c` is a tree as deep as it is long, plus what they are nested in.
+    pub tree: usize,
     /// Queries inside queries.
     pub subqueries: usize,
     /// Tables, joins, named subqueries and branches of set operations of a statement: each is a level of the plan made from it.
@@ -29,7 +29,7 @@ impl Default for Limits {
             tokens: 150_000,
             statements: 5_000,
             depth: 128,
-            chain: 500,
+            tree: 500,
             subqueries: 32,
             relations: 256,
         }
@@ -44,7 +44,7 @@ impl Limits {
             tokens: usize::MAX,
             statements: usize::MAX,
             depth: usize::MAX,
-            chain: usize::MAX,
+            tree: usize::MAX,
             subqueries: usize::MAX,
             relations: usize::MAX,
         }

@@ -102,8 +102,7 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
             at += 1;
             continue;
         };
-        if depth > 0 && clause == Clause::PartitionBy || !seen_from && clause == Clause::PartitionBy
-        {
+        if clause == Clause::PartitionBy && (depth > 0 || !seen_from) {
             at += 1;
             continue;
         }

@@ -13,6 +13,9 @@ use crate::error::SqlError;
 use crate::limits::Limits;
 use crate::token::span_of;
 
+/// The levels of expressions that a query is worth: its tree goes through some ten kinds of nodes, and their frames are larger.
+const QUERY_WEIGHT: usize = 10;
+
 /// What is counted inside one pair of brackets. A *run* is what stands between two separators: commas, or keywords of clauses.
 #[derive(Debug, Default, Clone, Copy)]
 struct Level {
@@ -30,6 +33,10 @@ struct Level {
     cases: usize,
     /// `<` of types without their `>`.
     angles: usize,
+    /// Something stands here beside brackets that are still open.
+    touched: bool,
+    /// The brackets are around a query, directly or with more brackets between.
+    wraps_query: bool,
     /// A query's SELECT was seen, so that FROM is its clause and not an argument of EXTRACT and the like.
     in_select: bool,
     /// A comma separates tables here.
@@ -39,6 +46,16 @@ struct Level {
 }
 
 impl Level {
+    /// Whether a bracket opened here is inside a query.
+    fn is_query(&self) -> bool {
+        self.in_select || self.in_with || self.wraps_query
+    }
+
+    /// What the brackets themselves add to the tree.
+    fn weight(&self) -> usize {
+        if self.is_query() { QUERY_WEIGHT } else { 1 }
+    }
+
     /// How far a parser recurses within this level.
     fn recursion(&self) -> usize {
         self.prefixes + self.cases + self.angles
@@ -105,17 +122,34 @@ impl Shape {
             Token::LParen | Token::LBracket | Token::LBrace => self.open(),
             Token::RParen | Token::RBracket | Token::RBrace => self.close(),
             _ => {
+                if matches!(previous, Some(Token::LParen))
+                    && (is_word(token, "select") || is_word(token, "with"))
+                {
+                    self.mark_wrappers();
+                }
                 if let Some(level) = self.levels.last_mut() {
+                    level.touched = true;
                     self.relations += usize::from(count(level, token, previous));
                 }
             }
         }
     }
 
+    /// Counts the brackets that hold nothing but the query which starts here: each pair is a query of its own in the tree.
+    fn mark_wrappers(&mut self) {
+        for level in self.levels.iter_mut().rev().skip(1) {
+            if level.touched || level.wraps_query {
+                break;
+            }
+            level.wraps_query = true;
+            self.outer_queries += 1;
+        }
+    }
+
     fn open(&mut self) {
         if let Some(level) = self.levels.last() {
             self.outer_recursion += 1 + level.recursion();
-            self.outer_queries += usize::from(level.in_select);
+            self.outer_queries += usize::from(level.is_query());
         }
         self.levels.push(Level::default());
     }
@@ -125,11 +159,15 @@ impl Shape {
         if self.levels.len() < 2 {
             return;
         }
-        let closed = self.levels.pop().map_or(0, |level| level.tree());
+        let closed = self
+            .levels
+            .pop()
+            .map_or(0, |level| level.tree() + level.weight());
         if let Some(level) = self.levels.last_mut() {
             self.outer_recursion -= 1 + level.recursion();
-            self.outer_queries -= usize::from(level.in_select);
-            level.bracket = level.bracket.max(closed + 1);
+            self.outer_queries -= usize::from(level.is_query());
+            level.bracket = level.bracket.max(closed);
+            level.touched = true;
         }
     }
 
@@ -143,10 +181,14 @@ impl Shape {
         if self.recursion() > limits.depth {
             return Some(format!("nested deeper than {}", limits.depth));
         }
-        if level.tree() > limits.chain {
-            return Some(format!("more than {} operators in a row", limits.chain));
+        let queries = self.outer_queries + usize::from(level.is_query());
+        if self.recursion() + queries * QUERY_WEIGHT + level.tree() > limits.tree {
+            return Some(format!(
+                "more than {} operators in a row or inside each other",
+                limits.tree
+            ));
         }
-        if self.outer_queries + usize::from(level.in_select) > limits.subqueries {
+        if queries > limits.subqueries {
             return Some(format!(
                 "more than {} queries inside each other",
                 limits.subqueries
