@@ -69,7 +69,8 @@ pub struct Relation {
     pub name: String,
     /// Stream or table.
     pub kind: SourceKind,
-    /// Columns in declared order. A windowed table's key columns end with `windowstart` and `windowend`.
+    /// Columns in declared or selected order. A windowed table has `windowstart` and `windowend` among its key columns; see
+    /// [`Relation::key_columns`] for their place in the key.
     pub columns: Vec<Column>,
     /// Topic name.
     pub topic: String,
@@ -98,14 +99,22 @@ impl Relation {
         Arc::new(Schema::new(fields))
     }
 
-    /// Positions of the key columns.
+    /// Positions of the key columns, in order; those of a windowed table's bounds come last wherever they stand.
     pub fn key_columns(&self) -> Vec<usize> {
-        self.columns
-            .iter()
-            .enumerate()
-            .filter(|(_, column)| column.key)
-            .map(|(position, _)| position)
-            .collect()
+        let is_bound = |column: &Column| {
+            self.window.is_some() && matches!(column.name.as_str(), WINDOWSTART | WINDOWEND)
+        };
+        let mut keys: Vec<usize> = (0..self.columns.len())
+            .filter(|position| self.columns[*position].key)
+            .collect();
+        keys.sort_by_key(|position| {
+            let column = &self.columns[*position];
+            (
+                is_bound(column),
+                is_bound(column) && column.name == WINDOWEND,
+            )
+        });
+        keys
     }
 }
 

@@ -3,14 +3,25 @@
 //! One operator a line, from sources to sink, each at most [`WIDTH`] characters wide: its number, its name, what it does. Lists that do not fit
 //! are cut and say how many items are missing. A line says which nodes it reads only when that is not simply the one above.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use arrow::datatypes::SchemaRef;
-use datafusion::physical_expr_common::physical_expr::fmt_sql;
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::{
+    common::{
+        ScalarValue,
+        tree_node::{Transformed, TreeNode},
+    },
+    physical_expr::{
+        PhysicalExpr,
+        expressions::{CastExpr, Column, Literal},
+    },
+    physical_expr_common::physical_expr::fmt_sql,
+};
 
 use crate::{
     catalog::{FormatName, QueryId, Relation, SourceKind},
     dataflow::{AggregateCall, DataflowPlan, Node, NodeId, Operator, WindowShape, WindowSpec},
+    types::sql_name,
 };
 
 /// Widest line.
@@ -41,44 +52,31 @@ fn explain_node(plan: &DataflowPlan, node: &Node, query: Option<QueryId>) -> Str
             line.list(" (", columns.collect(), ")", slots(node.slots).len() + 2);
             line.text(&format!(", {}", slots(node.slots)));
         }
-        Operator::Filter { predicate } => line.text(&fmt_sql(predicate.as_ref()).to_string()),
+        Operator::Filter { predicate } => line.text(&expression_text(predicate)),
         Operator::Project { expressions } => {
-            let columns = expressions
-                .iter()
-                .zip(node.schema.fields())
-                .map(|(expr, field)| {
-                    let text = fmt_sql(expr.as_ref()).to_string();
-                    if text == *field.name() {
-                        text
-                    } else {
-                        format!("{text} AS {}", field.name())
-                    }
-                });
+            let columns = expressions.iter().zip(node.schema.fields());
+            let columns = columns.map(|(expr, field)| renamed(expression_text(expr), field.name()));
             line.list("", columns.collect(), "", 0);
         }
         Operator::AssignWindows { window } => line.text(&window.to_string()),
-        Operator::Exchange { keys, .. } => {
-            let reserved = slots(node.slots).len() + 2;
-            if keys.is_empty() {
-                line.text("all rows");
+        Operator::Exchange { names, format, .. } => {
+            let behind = format!(" {}, {}", format.name, slots(node.slots));
+            if names.is_empty() {
+                line.text(&format!("all rows, {}", slots(node.slots)));
             } else {
-                line.list("by ", names(&node.schema, keys), "", reserved);
+                line.list("by (", names.clone(), ")", behind.len());
+                line.text(&behind);
             }
-            line.text(&format!(", {}", slots(node.slots)));
         }
         Operator::Aggregate { group, calls, .. } => {
             let state = format!(", state {}", state_table(query, node.id));
-            let input = input_schema(plan, node);
-            let group = input.map(|schema| names(schema, group)).unwrap_or_default();
-            let calls: Vec<String> = calls.iter().map(|call| explain_call(call, input)).collect();
-            if group.is_empty() {
-                line.list("", calls, "", state.len());
-            } else if calls.is_empty() {
-                line.list("by ", group, "", state.len());
-            } else {
-                line.list("by ", group, "", state.len() + 20);
-                line.list(": ", calls, "", state.len());
-            }
+            explain_aggregate(
+                &mut line,
+                input_schema(plan, node),
+                group,
+                calls,
+                state.len(),
+            );
             line.text(&state);
         }
         Operator::Union => line.list(
@@ -95,6 +93,27 @@ fn explain_node(plan: &DataflowPlan, node: &Node, query: Option<QueryId>) -> Str
         line.text(&format!(", reads n{}", input.0));
     }
     line.finish()
+}
+
+fn explain_aggregate(
+    line: &mut Line,
+    input: Option<&SchemaRef>,
+    group: &[usize],
+    calls: &[AggregateCall],
+    reserved: usize,
+) {
+    let calls: Vec<String> = calls.iter().map(|call| explain_call(call, input)).collect();
+    if group.is_empty() {
+        return line.list("", calls, "", reserved);
+    }
+    let group = input.map(|schema| names(schema, group)).unwrap_or_default();
+    if calls.is_empty() {
+        return line.list("by (", group, ")", reserved);
+    }
+    // Both lists get their share: the groups leave room for a first call at least.
+    let first_call = calls[0].len() + 12;
+    line.list("by (", group, ")", reserved + first_call);
+    line.list(": ", calls, "", reserved);
 }
 
 /// The last line: the relation, or the client.
@@ -117,20 +136,82 @@ fn explain_result(plan: &DataflowPlan, sink: Option<&Relation>) -> String {
     };
     let mut line = Line::new("", "sink");
     line.text(&format!("{} {}", kind_name(relation.kind), relation.name));
-    let formats = format!(
-        ", topic {}, {}, {}",
-        relation.topic,
+    if relation.topic != relation.name {
+        line.text(&format!(", topic {}", relation.topic));
+    }
+    let behind = format!(
+        ", {}, {}",
         format_text("value", &relation.value_format),
         slots(relation.partitions)
     );
     if plan.key.is_empty() {
         line.text(", no key");
     } else {
-        line.list(", key ", names(schema, &plan.key), "", formats.len() + 10);
-        line.text(&format!(" {}", relation.key_format.name));
+        let format = format!(" {}", relation.key_format.name);
+        line.list(
+            ", key (",
+            names(schema, &plan.key),
+            ")",
+            format.len() + behind.len(),
+        );
+        line.text(&format);
     }
-    line.text(&formats);
+    line.text(&behind);
     line.finish()
+}
+
+/// An expression as SQL: texts in quotes, types under their SQL names.
+pub(crate) fn expression_text(expr: &Arc<dyn PhysicalExpr>) -> String {
+    let rendered = expr.clone().transform_up(|part| {
+        Ok(match special_text(&part) {
+            // A column prints as its name, so it can stand for any text.
+            Some(text) => {
+                Transformed::yes(Arc::new(Column::new(&text, 0)) as Arc<dyn PhysicalExpr>)
+            }
+            None => Transformed::no(part),
+        })
+    });
+    match rendered {
+        Ok(rendered) => fmt_sql(rendered.data.as_ref()).to_string(),
+        Err(_) => fmt_sql(expr.as_ref()).to_string(),
+    }
+}
+
+/// The text of what prints as something else than SQL; the parts of `expr` have their texts already.
+fn special_text(expr: &Arc<dyn PhysicalExpr>) -> Option<String> {
+    if let Some(literal) = expr.downcast_ref::<Literal>() {
+        return literal_text(literal.value());
+    }
+    let cast = expr.downcast_ref::<CastExpr>()?;
+    Some(format!(
+        "CAST({} AS {})",
+        fmt_sql(cast.expr().as_ref()),
+        sql_name(cast.cast_type())
+    ))
+}
+
+fn literal_text(value: &ScalarValue) -> Option<String> {
+    if let Some(text) = value.try_as_str().flatten() {
+        return Some(format!("'{}'", text.replace('\'', "''")));
+    }
+    let data_type = value.data_type();
+    if value.is_null() || !data_type.is_temporal() {
+        return None;
+    }
+    let text = value.cast_to(&DataType::Utf8).ok()?;
+    Some(format!(
+        "{} '{}'",
+        sql_name(&data_type),
+        text.try_as_str().flatten()?
+    ))
+}
+
+fn renamed(text: String, name: &str) -> String {
+    if text == name {
+        text
+    } else {
+        format!("{text} AS {name}")
+    }
 }
 
 /// A state table's name: the query and the node that owns it. A push query has a number of its own only while it runs.
@@ -163,7 +244,7 @@ fn explain_call(call: &AggregateCall, input: Option<&SchemaRef>) -> String {
     if let Some(filter) = call.filter {
         text.push_str(&format!(" FILTER ({})", column(filter)));
     }
-    text
+    renamed(text, &call.name)
 }
 
 fn input_schema<'a>(plan: &'a DataflowPlan, node: &Node) -> Option<&'a SchemaRef> {
@@ -215,23 +296,15 @@ impl Line {
         self.0.push_str(text);
     }
 
-    /// Items between `open` and `close`, as many as leave `reserved` characters for what follows; at least one.
+    /// Items between `open` and `close`: all that leave `reserved` characters for what follows, at least one.
     fn list(&mut self, open: &str, items: Vec<String>, close: &str, reserved: usize) {
         self.0.push_str(open);
-        let budget = WIDTH.saturating_sub(reserved + close.len());
-        let count = items.len();
-        for (position, item) in items.iter().enumerate() {
-            let separator = if position == 0 { "" } else { ", " };
-            let rest = format!(", +{} more", count - position);
-            let is_last = position + 1 == count;
-            let needed =
-                separator.len() + item.chars().count() + if is_last { 0 } else { rest.len() };
-            if position > 0 && self.0.chars().count() + needed > budget {
-                self.0.push_str(&rest);
-                break;
-            }
-            self.0.push_str(separator);
-            self.0.push_str(item);
+        let budget = WIDTH.saturating_sub(reserved + close.len() + self.0.chars().count());
+        let whole = items.join(", ");
+        if whole.chars().count() <= budget {
+            self.0.push_str(&whole);
+        } else {
+            self.0.push_str(&first_items(&items, budget));
         }
         self.0.push_str(close);
     }
@@ -244,6 +317,23 @@ impl Line {
         }
         text.chars().take(WIDTH - 2).chain("..".chars()).collect()
     }
+}
+
+/// As many items as fit, and how many are missing.
+fn first_items(items: &[String], budget: usize) -> String {
+    let mut text = String::new();
+    for (position, item) in items.iter().enumerate() {
+        let separator = if position == 0 { "" } else { ", " };
+        let missing = format!(", +{} more", items.len() - position - 1);
+        let width = text.chars().count() + separator.len() + item.chars().count() + missing.len();
+        if position > 0 && width > budget {
+            text.push_str(&format!(", +{} more", items.len() - position));
+            return text;
+        }
+        text.push_str(separator);
+        text.push_str(item);
+    }
+    text
 }
 
 impl fmt::Display for WindowSpec {
@@ -262,24 +352,27 @@ impl fmt::Display for WindowSpec {
     }
 }
 
-/// A length of time in the largest unit that divides it.
-struct Length(Duration);
+/// A length of time in its units, largest first: `1h`, `23h59min30s`.
+pub(crate) struct Length(pub Duration);
 
 impl fmt::Display for Length {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.0.as_millis();
-        let units = [
+        let mut rest = self.0.as_millis();
+        if rest == 0 {
+            return f.write_str("0ms");
+        }
+        for (unit, name) in [
             (86_400_000, "d"),
             (3_600_000, "h"),
             (60_000, "min"),
             (1_000, "s"),
-        ];
-        match units
-            .into_iter()
-            .find(|(unit, _)| millis > 0 && millis % unit == 0)
-        {
-            Some((unit, name)) => write!(f, "{}{name}", millis / unit),
-            None => write!(f, "{millis}ms"),
+            (1, "ms"),
+        ] {
+            if rest >= unit {
+                write!(f, "{}{name}", rest / unit)?;
+                rest %= unit;
+            }
         }
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use highwater_sql::{CreateAs, SourceKind};
 use crate::{
     PlanContext,
     bind::{RelationSource, is_reserved, partitions_of, topic_of},
-    catalog::{Column, QueryId, ROWTIME, Relation, RelationId, WINDOWEND, WINDOWSTART},
+    catalog::{Column, QueryId, Relation, RelationId, WINDOWEND, WINDOWSTART},
     dataflow::{DataflowPlan, Lowered, Target},
     error::{PlanError, PlanResult},
     with::WithClause,
@@ -34,8 +34,22 @@ impl<'a> SinkDraft<'a> {
     pub fn new(create: &'a CreateAs, ctx: &PlanContext, plan: &LogicalPlan) -> PlanResult<Self> {
         let with = WithClause::read(&create.with)?;
         with.refuse_timestamp()?;
-        let first = first_source(plan)?;
+        let sources = sources(plan)?;
+        let Some(first) = sources.first().cloned() else {
+            let what = "a SELECT that reads nothing in a continuous query";
+            return Err(PlanError::unsupported(what, None, None));
+        };
         let topic = topic_of(&create.name, &with);
+        if let Some(source) = sources.iter().find(|source| source.topic == topic) {
+            return Err(PlanError::InvalidProperty {
+                name: "kafka_topic".to_owned(),
+                reason: format!(
+                    "the query reads topic \"{topic}\" itself, through \"{}\"",
+                    source.name
+                ),
+                hint: Some("write to another topic".to_owned()),
+            });
+        }
         let partitions = partitions_of(&topic, &with, ctx, first.partitions)?;
         let fixed = with.partitions.is_some() || ctx.catalog.topic_partitions(&topic).is_some();
         Ok(Self {
@@ -119,15 +133,10 @@ fn columns(plan: &DataflowPlan) -> PlanResult<Vec<Column>> {
         let bound =
             plan.window.is_some() && key && matches!(name.as_str(), WINDOWSTART | WINDOWEND);
         if is_reserved(name) && !bound {
-            let example = if name == ROWTIME {
-                "rowtime AS event_time"
-            } else {
-                "AS"
-            };
             return Err(PlanError::ReservedName {
                 name: name.clone(),
                 position: None,
-                hint: Some(format!("give the column another name: {example}")),
+                hint: Some("give the column another name with AS".to_owned()),
             });
         }
         if columns.iter().any(|column| column.name == *name) {
@@ -145,25 +154,19 @@ fn columns(plan: &DataflowPlan) -> PlanResult<Vec<Column>> {
     Ok(columns)
 }
 
-/// The relation that stands first in FROM.
-fn first_source(plan: &LogicalPlan) -> PlanResult<Arc<Relation>> {
-    let mut first = None;
+/// The relations that a query reads, from left to right.
+fn sources(plan: &LogicalPlan) -> PlanResult<Vec<Arc<Relation>>> {
+    let mut sources = Vec::new();
     let visit = plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            first = scan
-                .source
-                .downcast_ref::<RelationSource>()
-                .map(|source| source.relation.clone());
-            return Ok(TreeNodeRecursion::Stop);
+            sources.extend(
+                scan.source
+                    .downcast_ref::<RelationSource>()
+                    .map(|source| source.relation.clone()),
+            );
         }
         Ok(TreeNodeRecursion::Continue)
     });
     visit.map_err(PlanError::DataFusion)?;
-    first.ok_or_else(|| {
-        PlanError::unsupported(
-            "a SELECT that reads nothing in a continuous query",
-            None,
-            None,
-        )
-    })
+    Ok(sources)
 }

@@ -123,7 +123,7 @@ fn functions() -> SessionState {
 fn describe(statement: &str, catalog: &TestCatalog, functions: &SessionState) -> String {
     match try_describe(statement, catalog, functions) {
         Ok(text) => text,
-        Err(error) => describe_error(&error),
+        Err(error) => describe_error(&error, statement),
     }
 }
 
@@ -204,13 +204,19 @@ fn describe_relation(relation: &Relation) -> String {
     text
 }
 
-fn describe_error(error: &PlanError) -> String {
+fn describe_error(error: &PlanError, statement: &str) -> String {
     let mut text = format!("ERROR: {error}");
-    if let Some(position) = error.position() {
+    if let Some(offset) = error.offset() {
+        let behind: String = statement[offset..]
+            .chars()
+            .take_while(|c| *c != '\n')
+            .take(20)
+            .collect();
         write!(
             text,
-            "\nAT: line {} column {}",
-            position.line, position.column
+            "
+AT: {}",
+            behind.trim_end()
         )
         .expect("writing to a string succeeds");
     }

@@ -166,8 +166,20 @@ impl Checker<'_> {
             return refuse_if(true, &format!("{name} in the SELECT list"), position);
         }
         if let Some(aggregate) = self.functions.aggregate_functions().get(&name) {
-            let incremental = INCREMENTAL.contains(&aggregate.name());
-            return refuse_if(!incremental, &format!("the aggregate {name}"), position);
+            return match INCREMENTAL.contains(&aggregate.name()) {
+                true => Verdict::Continue(()),
+                false => {
+                    let hint = format!(
+                        "aggregates with a continuous form are {}",
+                        INCREMENTAL.join(", ")
+                    );
+                    refuse(
+                        format!("the aggregate {name} in a continuous query"),
+                        position,
+                        Some(&hint),
+                    )
+                }
+            };
         }
         if let Some(scalar) = self.functions.scalar_functions().get(&name) {
             return check_volatility(&name, scalar.signature().volatility, position);
@@ -201,19 +213,17 @@ impl Checker<'_> {
 
 /// A step that runs again after a crash must give the same rows, so nothing in it may read a clock or roll dice.
 fn check_volatility(name: &str, volatility: Volatility, position: Option<Position>) -> Verdict {
-    let (reason, hint) = match volatility {
+    let hint = match volatility {
         Volatility::Immutable => return Verdict::Continue(()),
-        Volatility::Stable => (
-            "which depends on when it runs",
-            "use rowtime, the event time of the row",
-        ),
-        Volatility::Volatile => (
-            "which differs from call to call",
-            "compute it before the record is inserted",
-        ),
+        Volatility::Stable => {
+            "its value depends on when it runs; use rowtime, the event time of the row"
+        }
+        Volatility::Volatile => {
+            "it gives another value at each call; put the value into the record instead"
+        }
     };
     refuse(
-        format!("{name}, {reason}, in a continuous query"),
+        format!("{name}() in a continuous query"),
         position,
         Some(hint),
     )

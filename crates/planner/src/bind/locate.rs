@@ -90,7 +90,7 @@ impl<'a> Located<'a> {
                 position: reported,
                 hint: None,
             },
-            DataFusionError::Plan(message) => classify(&message, reported),
+            DataFusionError::Plan(message) => self.classify(&message, reported),
             DataFusionError::SQL(parser, _) => {
                 PlanError::invalid(parser.to_string(), reported, None)
             }
@@ -146,6 +146,60 @@ impl<'a> Located<'a> {
             },
         }
     }
+
+    /// Tells kinds of mistakes apart that DataFusion reports as text.
+    fn classify(&self, message: &str, position: Option<Position>) -> PlanError {
+        let first_line = message
+            .lines()
+            .next()
+            .unwrap_or(message)
+            .trim_end_matches('.');
+        if let Some(column) = between(
+            message,
+            "column \"",
+            "\" must appear in the GROUP BY clause",
+        ) {
+            let text = format!(
+                "column \"{column}\" must appear in the GROUP BY clause or in an aggregate"
+            );
+            return PlanError::invalid(
+                text,
+                position,
+                Some("add the column to GROUP BY, or use an aggregate of it"),
+            );
+        }
+        if message.contains("failed to match any signature") {
+            let name = between(message, "Function '", "'").unwrap_or("the function");
+            let received = between(message, "(DataType: ", ")")
+                .map_or("these arguments".to_owned(), with_sql_types);
+            let message = format!("{name} does not take {received}");
+            let position = position.or(self.function(name));
+            return PlanError::TypeMismatch {
+                message,
+                position,
+                hint: Some("write a CAST".to_owned()),
+            };
+        }
+        let about_types = [
+            "non-boolean",
+            "coerc",
+            "No function matches",
+            "type mismatch",
+            "incompatible",
+            "signature",
+        ];
+        if about_types.iter().any(|word| message.contains(word)) {
+            let called = between(message, "function '", "'").and_then(|name| self.function(name));
+            let position = position.or(called);
+            let message = with_sql_types(&lower_first(first_line));
+            return PlanError::TypeMismatch {
+                message,
+                position,
+                hint: Some("write a CAST".to_owned()),
+            };
+        }
+        PlanError::invalid(lower_first(first_line), position, None)
+    }
 }
 
 /// The innermost error of contexts, diagnostics and collections; the first one of several.
@@ -165,37 +219,29 @@ fn into_root(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Tells type errors from other mistakes that DataFusion reports as text.
-fn classify(message: &str, position: Option<Position>) -> PlanError {
-    let first_line = message
-        .lines()
-        .next()
-        .unwrap_or(message)
-        .trim_end_matches('.');
-    let text = lower_first(first_line);
-    let about_types = [
-        "coerc",
-        "No function matches",
-        "type mismatch",
-        "incompatible",
-        "signature",
+/// What stands between two pieces of a text.
+fn between<'t>(text: &'t str, before: &str, behind: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(behind).map(|(inner, _)| inner)
+}
+
+/// Arrow's type names in a message replaced by SQL's.
+fn with_sql_types(message: &str) -> String {
+    const NAMES: [(&str, &str); 10] = [
+        ("Utf8View", "VARCHAR"),
+        ("LargeUtf8", "VARCHAR"),
+        ("Utf8", "VARCHAR"),
+        ("Int16", "SMALLINT"),
+        ("Int32", "INT"),
+        ("Int64", "BIGINT"),
+        ("Float32", "REAL"),
+        ("Float64", "DOUBLE"),
+        ("Date32", "DATE"),
+        ("Boolean", "BOOLEAN"),
     ];
-    if about_types.iter().any(|word| message.contains(word)) {
-        let hint = Some("write a CAST".to_owned());
-        return PlanError::TypeMismatch {
-            message: text,
-            position,
-            hint,
-        };
-    }
-    if message.contains("must be in GROUP BY")
-        || message.contains("non-aggregate values")
-        || message.contains("GROUP BY clause")
-    {
-        let hint = "add the column to GROUP BY, or use an aggregate of it";
-        return PlanError::invalid(text, position, Some(hint));
-    }
-    PlanError::invalid(text, position, None)
+    NAMES.iter().fold(message.to_owned(), |text, (arrow, sql)| {
+        text.replace(arrow, sql)
+    })
 }
 
 fn lower_first(text: &str) -> String {

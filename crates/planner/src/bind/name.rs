@@ -1,17 +1,39 @@
 //! Names for expressions that the SELECT list leaves unnamed.
 //!
 //! A column of a stream or table needs a name that can be written, so `count(*)` becomes `count` as in PostgreSQL and `a + 1` becomes
-//! `col_2` after its place. Names that clash get `_1`, `_2`, .. so that every column keeps its own.
+//! `col_0` after its place. Names that clash get `_1`, `_2`, .. so that every column keeps its own.
 
 use sqlparser::ast::{self, SelectItem, SetExpr};
 
-use super::locate::{folded, last_ident};
+use super::locate::{folded, last_ident, start_of};
+use crate::error::{PlanError, PlanResult};
 
-/// Names the unnamed expressions of the outermost SELECT; of a UNION's first one, which names the columns of all.
-pub(crate) fn name_expressions(query: &mut ast::Query) {
-    if let Some(select) = first_select(&mut query.body) {
-        name_items(&mut select.projection);
+/// Names the unnamed expressions of the outermost SELECT; of a UNION's first one, which names the columns of all. Names that were written
+/// must differ.
+pub(crate) fn name_expressions(query: &mut ast::Query) -> PlanResult<()> {
+    let Some(select) = first_select(&mut query.body) else {
+        return Ok(());
+    };
+    check_names(&select.projection)?;
+    name_items(&mut select.projection);
+    Ok(())
+}
+
+fn check_names(items: &[SelectItem]) -> PlanResult<()> {
+    let mut taken: Vec<String> = Vec::with_capacity(items.len());
+    for item in items {
+        let Some(name) = written_name(item) else {
+            continue;
+        };
+        if taken.contains(&name) {
+            return Err(PlanError::DuplicateColumn {
+                name,
+                position: start_of(item),
+            });
+        }
+        taken.push(name);
     }
+    Ok(())
 }
 
 fn first_select(body: &mut SetExpr) -> Option<&mut ast::Select> {
@@ -29,16 +51,24 @@ fn name_items(items: &mut [SelectItem]) {
         let SelectItem::UnnamedExpr(expr) = item else {
             continue;
         };
-        if column_name(expr).is_some() {
+        if let ast::Expr::Identifier(_) = expr {
+            continue;
+        }
+        if let Some(name) = column_name(expr) {
+            *item = named(expr, name);
             continue;
         }
         let base = derived_name(expr).unwrap_or_else(|| format!("col_{position}"));
         let name = free_name(&base, &taken);
         taken.push(name.clone());
-        *item = SelectItem::ExprWithAlias {
-            expr: expr.clone(),
-            alias: ast::Ident::with_quote('"', name),
-        };
+        *item = named(expr, name);
+    }
+}
+
+fn named(expr: &ast::Expr, name: String) -> SelectItem {
+    SelectItem::ExprWithAlias {
+        expr: expr.clone(),
+        alias: ast::Ident::with_quote('"', name),
     }
 }
 
@@ -54,7 +84,12 @@ fn written_name(item: &SelectItem) -> Option<String> {
 fn column_name(expr: &ast::Expr) -> Option<String> {
     match expr {
         ast::Expr::Identifier(ident) => Some(folded(ident)),
-        ast::Expr::CompoundIdentifier(parts) if parts.len() == 2 => parts.last().map(folded),
+        ast::Expr::CompoundIdentifier(parts) => parts.last().map(folded),
+        ast::Expr::BinaryOp {
+            op: ast::BinaryOperator::Arrow,
+            right,
+            ..
+        } => column_name(right),
         _ => None,
     }
 }
@@ -64,7 +99,6 @@ fn derived_name(expr: &ast::Expr) -> Option<String> {
         ast::Expr::Function(function) => last_ident(&function.name).map(folded),
         ast::Expr::Cast { expr, .. } => column_name(expr).or_else(|| derived_name(expr)),
         ast::Expr::Nested(expr) => column_name(expr).or_else(|| derived_name(expr)),
-        ast::Expr::CompoundIdentifier(parts) => parts.last().map(folded),
         ast::Expr::Case { .. } => Some("case".to_owned()),
         ast::Expr::Extract { .. } => Some("extract".to_owned()),
         _ => None,

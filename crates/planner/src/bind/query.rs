@@ -47,13 +47,22 @@ pub(crate) fn bind_query(
 ) -> PlanResult<BoundQuery> {
     check_streaming_clauses(query)?;
     let mut body = query.body.as_ref().clone();
-    let limit = match purpose {
-        Purpose::Push => take_limit(&mut body)?,
-        Purpose::Persistent => None,
+    let limit = match (purpose, &body.limit_clause) {
+        (Purpose::Push, _) => take_limit(&mut body)?,
+        (Purpose::Persistent, None) => None,
+        (Purpose::Persistent, Some(clause)) => {
+            let hint =
+                "it never ends; LIMIT can end a push query, and a pull query over its result";
+            return Err(PlanError::unsupported(
+                "LIMIT in a persistent query",
+                start_of(clause),
+                Some(hint),
+            ));
+        }
     };
     check_continuous(&body, ctx.functions)?;
     expand_wildcards(&mut body, ctx.catalog)?;
-    name_expressions(&mut body);
+    name_expressions(&mut body)?;
     let mut relation_planners: Vec<Arc<dyn RelationPlanner>> = Vec::new();
     if let Some(window) = &query.window {
         let planner = group_by_window(&mut body, window_spec(window)?)?;

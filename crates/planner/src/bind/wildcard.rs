@@ -311,20 +311,17 @@ fn expand_source(
     let Some(relation) = &source.relation else {
         return keep_wildcard(source, options, items);
     };
-    if options.opt_ilike.is_some() || options.opt_replace.is_some() || options.opt_rename.is_some()
-    {
+    if *options != WildcardAdditionalOptions::default() {
         let position = super::locate::position_of(options.wildcard_token.0.span);
         let hint = "write the columns";
         return Err(PlanError::unsupported(
-            "* with ILIKE, REPLACE or RENAME",
+            "* with a list of exceptions",
             position,
             Some(hint),
         ));
     }
-    let excluded = excluded_names(options);
     for column in &relation.columns {
-        if excluded.contains(&column.name) || (hide_merged && source.merged.contains(&column.name))
-        {
+        if hide_merged && source.merged.contains(&column.name) {
             continue;
         }
         let mut path = source.qualifier.clone();
@@ -354,20 +351,4 @@ fn keep_wildcard(
         options.clone(),
     ));
     Ok(())
-}
-
-fn excluded_names(options: &WildcardAdditionalOptions) -> Vec<String> {
-    let mut names = Vec::new();
-    match &options.opt_exclude {
-        Some(ast::ExcludeSelectItem::Single(name)) => names.extend(last_ident(name).map(folded)),
-        Some(ast::ExcludeSelectItem::Multiple(list)) => {
-            names.extend(list.iter().filter_map(last_ident).map(folded))
-        }
-        None => {}
-    }
-    if let Some(except) = &options.opt_except {
-        names.push(folded(&except.first_element));
-        names.extend(except.additional_elements.iter().map(folded));
-    }
-    names
 }

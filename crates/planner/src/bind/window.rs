@@ -24,6 +24,7 @@ use crate::{
     catalog::{WINDOWEND, WINDOWSTART},
     dataflow::{WindowShape, WindowSpec},
     error::{PlanError, PlanResult, Position},
+    explain::Length,
 };
 
 /// Windows take late records for this long after their start, unless GRACE PERIOD says otherwise.
@@ -70,8 +71,9 @@ pub(crate) fn window_spec(window: &Window) -> PlanResult<WindowSpec> {
         .filter(|retention| *retention < size + grace)
     {
         let message = format!(
-            "RETENTION ({retention:?}) is shorter than SIZE and GRACE PERIOD together ({:?})",
-            size + grace
+            "RETENTION ({}) is shorter than SIZE and GRACE PERIOD together ({})",
+            Length(retention),
+            Length(size + grace)
         );
         return Err(PlanError::invalid(message, None, None));
     }
@@ -315,5 +317,69 @@ impl UserDefinedLogicalNodeCore for AssignWindows {
                 .filter(|column| *column < width)
                 .collect(),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn message(kind: WindowKind) -> String {
+        window_spec(&Window {
+            kind,
+            retention: None,
+            grace: None,
+        })
+        .expect_err("the window is refused")
+        .to_string()
+    }
+
+    #[test]
+    fn default_grace_is_what_is_left_of_a_day() {
+        let grace = |size| {
+            let kind = WindowKind::Tumbling { size };
+            window_spec(&Window {
+                kind,
+                retention: None,
+                grace: None,
+            })
+            .expect("valid")
+            .grace
+        };
+        assert_eq!(grace(SECOND * 3600), DAY - SECOND * 3600);
+        assert_eq!(grace(DAY * 3), Duration::ZERO);
+    }
+
+    #[test]
+    fn lengths_are_checked() {
+        let size = Duration::from_micros(1500);
+        assert_eq!(
+            message(WindowKind::Tumbling { size }),
+            "SIZE must be a whole number of milliseconds above 0"
+        );
+        let advance = Duration::ZERO;
+        assert_eq!(
+            message(WindowKind::Hopping {
+                size: SECOND,
+                advance
+            }),
+            "ADVANCE BY must be a whole number of milliseconds above 0"
+        );
+        let advance = SECOND * 2;
+        assert_eq!(
+            message(WindowKind::Hopping {
+                size: SECOND,
+                advance
+            }),
+            "ADVANCE BY is longer than SIZE, so some rows would be in no window"
+        );
+        let advance = SECOND;
+        assert_eq!(
+            message(WindowKind::Hopping { size: DAY, advance }),
+            "each row would be in more than 10000 windows"
+        );
     }
 }

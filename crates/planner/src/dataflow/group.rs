@@ -150,12 +150,27 @@ impl Lowering<'_> {
             );
         }
         let keys = columns.expressions.len();
-        let grouping = Grouping { columns, keys, calls: Vec::new(), windows: None };
+        let grouping = Grouping {
+            columns,
+            keys,
+            calls: Vec::new(),
+            windows: None,
+        };
         self.group(input, grouping, goal)
     }
 
-    fn group(&mut self, input: Properties, grouping: Grouping, goal: &Goal) -> PlanResult<Properties> {
-        let Grouping { columns, keys, calls, windows } = grouping;
+    fn group(
+        &mut self,
+        input: Properties,
+        grouping: Grouping,
+        goal: &Goal,
+    ) -> PlanResult<Properties> {
+        let Grouping {
+            columns,
+            keys,
+            calls,
+            windows,
+        } = grouping;
         let wanted = self.wanted_placement(&columns, keys, goal);
         let slots = match (keys, goal.result) {
             (0, _) => 1,
@@ -171,7 +186,13 @@ impl Lowering<'_> {
             group.extend([width, width + 1]);
             placed.schema = add_bounds(&placed.schema);
             let operator = Operator::AssignWindows { window };
-            placed.id = self.push(vec![placed.id], operator, placed.schema.clone(), slots, placed.changing);
+            placed.id = self.push(
+                vec![placed.id],
+                operator,
+                placed.schema.clone(),
+                slots,
+                placed.changing,
+            );
         }
         let schema = output_schema(&placed.schema, &group, &calls);
         let key = (0..group.len()).collect();
@@ -278,7 +299,9 @@ impl Lowering<'_> {
         let distinct =
             params.distinct && !matches!(function, AggregateFunction::Min | AggregateFunction::Max);
         let argument_name = argument.map_or("*", |column| columns.fields[column].name().as_str());
-        let name = name.cloned().unwrap_or_else(|| format!("{function}({argument_name})"));
+        let name = name
+            .cloned()
+            .unwrap_or_else(|| format!("{function}({argument_name})"));
         Ok(AggregateCall {
             function,
             argument,
@@ -343,8 +366,15 @@ fn wished_name(goal: &Goal, position: usize) -> Option<&String> {
 
 /// The group columns, then one column per call.
 fn output_schema(input: &SchemaRef, group: &[usize], calls: &[AggregateCall]) -> SchemaRef {
-    let mut fields: Vec<FieldRef> = group.iter().map(|column| input.fields()[*column].clone()).collect();
-    fields.extend(calls.iter().map(|call| Arc::new(Field::new(&call.name, call.output_type.clone(), true))));
+    let mut fields: Vec<FieldRef> = group
+        .iter()
+        .map(|column| input.fields()[*column].clone())
+        .collect();
+    fields.extend(
+        calls
+            .iter()
+            .map(|call| Arc::new(Field::new(&call.name, call.output_type.clone(), true))),
+    );
     Arc::new(Schema::new(fields))
 }
 

@@ -227,21 +227,41 @@ impl Lowering<'_> {
         expressions: Vec<Arc<dyn PhysicalExpr>>,
         schema: SchemaRef,
     ) -> PlanResult<Properties> {
-        let expressions: Vec<Arc<dyn PhysicalExpr>> =
-            expressions.iter().map(|expr| with_names_of(expr, &input.schema)).collect::<PlanResult<_>>()?;
+        let expressions: Vec<Arc<dyn PhysicalExpr>> = expressions
+            .iter()
+            .map(|expr| with_names_of(expr, &input.schema))
+            .collect::<PlanResult<_>>()?;
         let origins: Vec<Option<usize>> = expressions.iter().map(column_of).collect();
         let key = input.key.through(&origins, &input.schema, &schema);
-        let placement = input.placement.as_ref().and_then(|placement| placement.through(&origins));
+        let placement = input
+            .placement
+            .as_ref()
+            .and_then(|placement| placement.through(&origins));
         let (reads, expressions) = self.merge_projections(input.id, expressions)?;
         let below = &self.nodes[reads.0 as usize].schema;
-        let same = expressions.iter().map(column_of).eq((0..below.fields().len()).map(Some));
+        let same = expressions
+            .iter()
+            .map(column_of)
+            .eq((0..below.fields().len()).map(Some));
         let id = if same && schema == *below {
             reads
         } else {
             let operator = Operator::Project { expressions };
-            self.push(vec![reads], operator, schema.clone(), input.slots, input.changing)
+            self.push(
+                vec![reads],
+                operator,
+                schema.clone(),
+                input.slots,
+                input.changing,
+            )
         };
-        Ok(Properties { id, schema, key, placement, ..input })
+        Ok(Properties {
+            id,
+            schema,
+            key,
+            placement,
+            ..input
+        })
     }
 
     /// Takes off a projection that was just made for these expressions, and writes them over its input instead.
@@ -250,7 +270,13 @@ impl Lowering<'_> {
         input: NodeId,
         expressions: Vec<Arc<dyn PhysicalExpr>>,
     ) -> PlanResult<(NodeId, Vec<Arc<dyn PhysicalExpr>>)> {
-        let Some(Node { id, inputs, operator: Operator::Project { expressions: inner }, .. }) = self.nodes.last() else {
+        let Some(Node {
+            id,
+            inputs,
+            operator: Operator::Project { expressions: inner },
+            ..
+        }) = self.nodes.last()
+        else {
             return Ok((input, expressions));
         };
         let (true, [reads]) = (*id == input, inputs.as_slice()) else {
@@ -260,7 +286,10 @@ impl Lowering<'_> {
         if !expressions.iter().all(is_column) && !inner.iter().all(is_column) {
             return Ok((input, expressions));
         }
-        let merged = expressions.iter().map(|expr| substitute(expr, inner)).collect::<PlanResult<_>>()?;
+        let merged = expressions
+            .iter()
+            .map(|expr| substitute(expr, inner))
+            .collect::<PlanResult<_>>()?;
         let reads = *reads;
         self.nodes.pop();
         Ok((reads, merged))
@@ -459,21 +488,31 @@ pub(super) fn column_of(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
 }
 
 /// The same expression with every column under the name that the input has for it.
-pub(super) fn with_names_of(expr: &Arc<dyn PhysicalExpr>, input: &SchemaRef) -> PlanResult<Arc<dyn PhysicalExpr>> {
+pub(super) fn with_names_of(
+    expr: &Arc<dyn PhysicalExpr>,
+    input: &SchemaRef,
+) -> PlanResult<Arc<dyn PhysicalExpr>> {
     let columns: Vec<Arc<dyn PhysicalExpr>> = input
         .fields()
         .iter()
         .enumerate()
-        .map(|(position, field)| Arc::new(Column::new(field.name(), position)) as Arc<dyn PhysicalExpr>)
+        .map(|(position, field)| {
+            Arc::new(Column::new(field.name(), position)) as Arc<dyn PhysicalExpr>
+        })
         .collect();
     substitute(expr, &columns)
 }
 
 /// The same expression with every column replaced by the expression at its position.
-fn substitute(expr: &Arc<dyn PhysicalExpr>, columns: &[Arc<dyn PhysicalExpr>]) -> PlanResult<Arc<dyn PhysicalExpr>> {
-    let replaced = expr.clone().transform_up(|part| match column_of(&part).and_then(|column| columns.get(column)) {
-        Some(column) => Ok(Transformed::yes(column.clone())),
-        None => Ok(Transformed::no(part)),
+fn substitute(
+    expr: &Arc<dyn PhysicalExpr>,
+    columns: &[Arc<dyn PhysicalExpr>],
+) -> PlanResult<Arc<dyn PhysicalExpr>> {
+    let replaced = expr.clone().transform_up(|part| {
+        match column_of(&part).and_then(|column| columns.get(column)) {
+            Some(column) => Ok(Transformed::yes(column.clone())),
+            None => Ok(Transformed::no(part)),
+        }
     });
     Ok(replaced.map_err(PlanError::DataFusion)?.data)
 }

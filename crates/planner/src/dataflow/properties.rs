@@ -77,7 +77,12 @@ impl Placement {
 
 impl Key {
     /// The same key seen through a projection. A window's bound that the output has more than once is the one under its own name.
-    pub fn through(&self, origins: &[Option<usize>], input: &SchemaRef, output: &SchemaRef) -> Self {
+    pub fn through(
+        &self,
+        origins: &[Option<usize>],
+        input: &SchemaRef,
+        output: &SchemaRef,
+    ) -> Self {
         let Self::Columns(columns) = self else {
             return self.clone();
         };
@@ -85,10 +90,17 @@ impl Key {
         for column in columns {
             let name = input.field(*column).name();
             let is_bound = matches!(name.as_str(), WINDOWSTART | WINDOWEND);
-            let own = output.index_of(name).ok().filter(|position| is_bound && origins[*position] == Some(*column));
+            let own = output
+                .index_of(name)
+                .ok()
+                .filter(|position| is_bound && origins[*position] == Some(*column));
             match own.or_else(|| position_of(*column, origins)) {
                 Some(position) => kept.push(position),
-                None => return Self::Lost { column: name.clone() },
+                None => {
+                    return Self::Lost {
+                        column: name.clone(),
+                    };
+                }
             }
         }
         Self::Columns(kept)

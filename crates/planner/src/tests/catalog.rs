@@ -21,7 +21,9 @@ impl TestCatalog {
     /// Adds what a CREATE statement makes; anything else, and what fails, adds nothing.
     pub fn add_result_of(&mut self, statement: &str, functions: &SessionState) {
         let id = RelationId(self.relations.len() as u64 + 1);
-        let Ok(parsed) = parse_statement(statement) else { return };
+        let Ok(parsed) = parse_statement(statement) else {
+            return;
+        };
         let parsed = parsed.statement;
         let ctx = PlanContext {
             catalog: self,
