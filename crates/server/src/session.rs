@@ -1,60 +1,149 @@
 //! What one connection has, and how a statement is prepared and run on it.
 //!
-//! The protocol code (`pgwire/`) knows messages, this module knows statements; they meet in [`Prepared`] and [`Outcome`].
+//! The protocol code (`pgwire/`) knows messages, this module knows statements; they meet in [`Prepared`] and [`Outcome`]. A client may go
+//! away at any moment, so every future here may be dropped: what a statement started on a blocking thread then runs to its end, and the
+//! session's own state is only changed between awaits.
 
+mod freshness;
 mod outcome;
+mod parameters;
+mod place;
+mod variables;
 
 use std::{sync::Arc, time::Duration};
 
 use arrow::datatypes::DataType;
-use datafusion::scalar::ScalarValue;
-use highwater_sql::ParsedStatement;
+use datafusion::{execution::SessionState, scalar::ScalarValue};
+use highwater_sql::{Statement, ast::SavepointAction};
 
+pub(crate) use freshness::{Written, blocking};
 pub use outcome::{
-    CopyIn, Notice, Outcome, Prepared, RowStream, Rows, StartupParameters, TransactionStatus,
+    CopyIn, Notice, Outcome, Prepared, RowStream, Rows, SourceStatement, StartupParameters,
+    TransactionStatus,
 };
+pub(crate) use parameters::{Inferred, placeholder_number, placeholders, substitute, value_of};
+pub use variables::{SERVER_VERSION, Variables};
 
-use crate::{server::Server, sqlstate::SqlError};
+use crate::{
+    functions,
+    server::Server,
+    sqlstate::{SqlError, code},
+    statement::{self, cursor::Cursors, transaction::Block},
+};
 
 /// Result of session operations: errors carry SQLSTATE, position, detail and hint.
 pub type SessionResult<T> = Result<T, SqlError>;
 
 /// One connection's session.
 pub struct Session {
-    _server: Arc<Server>,
-    transaction: TransactionStatus,
+    pub(crate) server: Arc<Server>,
+    pub(crate) startup: StartupParameters,
+    pub(crate) variables: Variables,
+    pub(crate) written: Arc<Written>,
+    pub(crate) cursors: Cursors,
+    pub(crate) transaction: TransactionStatus,
+    pub(crate) block: Block,
     notices: Vec<Notice>,
 }
 
 impl Session {
-    /// Begins a session.
-    pub async fn start(server: Arc<Server>, _startup: StartupParameters) -> SessionResult<Session> {
-        Ok(Self { _server: server, transaction: TransactionStatus::Idle, notices: Vec::new() })
+    /// Begins a session. Start-up settings that cannot be had are refused, unknown ones too, as PostgreSQL does.
+    pub async fn start(server: Arc<Server>, startup: StartupParameters) -> SessionResult<Session> {
+        let mut variables = Variables::default();
+        variables.set_user(&startup.user);
+        for (name, value) in &startup.settings {
+            match name.as_str() {
+                "options" => set_options(&mut variables, value)?,
+                "replication" => {
+                    return Err(SqlError::unsupported(
+                        "replication connections are not supported",
+                    ));
+                }
+                // Protocol extensions are for the protocol layer.
+                name if name.starts_with("_pq_.") => {}
+                name => variables.set_initial(name, value)?,
+            }
+        }
+        Ok(Self {
+            server,
+            startup,
+            variables,
+            written: Arc::default(),
+            cursors: Cursors::default(),
+            transaction: TransactionStatus::Idle,
+            block: Block::default(),
+            notices: Vec::new(),
+        })
     }
 
-    /// What ParameterStatus reports after start-up, by PostgreSQL's names.
+    /// What ParameterStatus reports, by PostgreSQL's names. SET can change it.
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        vec![("server_encoding", "UTF8".to_owned())]
+        self.variables.reported()
     }
 
-    /// The statements of a simple query.
-    pub fn parse(&self, _sql: &str) -> SessionResult<Vec<ParsedStatement>> {
-        Ok(Vec::new())
+    /// The statements of a text; at least one, since an empty text is an empty statement.
+    pub fn parse(&self, sql: &str) -> SessionResult<Vec<SourceStatement>> {
+        let script: Arc<str> = sql.into();
+        let parsed =
+            highwater_sql::parse_script(sql).map_err(|error| SqlError::from_sql(&error, sql))?;
+        Ok(parsed
+            .into_iter()
+            .map(|parsed| SourceStatement {
+                parsed,
+                script: Arc::clone(&script),
+            })
+            .collect())
     }
 
     /// Makes a statement ready: parameter types and result columns.
     pub async fn prepare(
         &mut self,
-        statement: ParsedStatement,
+        statement: SourceStatement,
         declared: &[Option<DataType>],
     ) -> SessionResult<Prepared> {
-        let parameters = declared.iter().map(|declared| declared.clone().unwrap_or(DataType::Utf8)).collect();
-        Ok(Prepared { statement: Arc::new(statement), parameters, schema: None })
+        self.check_transaction(&statement.parsed.statement)?;
+        let described = statement::describe(self, &statement, declared)
+            .await
+            .map_err(|error| place::locate(error, &statement))?;
+        let parameters = parameters::settle(declared, &described.parameters);
+        Ok(Prepared {
+            statement: Arc::new(statement),
+            parameters,
+            schema: described.schema,
+        })
     }
 
-    /// Runs a statement and moves the transaction state.
-    pub async fn execute(&mut self, _prepared: &Prepared, _parameters: Vec<ScalarValue>) -> SessionResult<Outcome> {
-        Ok(Outcome::Empty)
+    /// Runs a prepared statement and moves the transaction state.
+    pub async fn execute(
+        &mut self,
+        prepared: &Prepared,
+        parameters: Vec<ScalarValue>,
+    ) -> SessionResult<Outcome> {
+        if parameters.len() != prepared.parameters.len() {
+            let (given, wanted) = (parameters.len(), prepared.parameters.len());
+            return Err(SqlError::new(
+                code::PROTOCOL_VIOLATION,
+                format!("the statement has {wanted} parameters, but {given} values were bound"),
+            ));
+        }
+        self.run_with(Arc::clone(&prepared.statement), parameters)
+            .await
+    }
+
+    /// Runs a statement that was not prepared: one planning instead of two.
+    pub async fn run(&mut self, statement: SourceStatement) -> SessionResult<Outcome> {
+        self.run_with(Arc::new(statement), Vec::new()).await
+    }
+
+    async fn run_with(
+        &mut self,
+        source: Arc<SourceStatement>,
+        parameters: Vec<ScalarValue>,
+    ) -> SessionResult<Outcome> {
+        self.check_transaction(&source.parsed.statement)?;
+        statement::run(self, &source, parameters)
+            .await
+            .map_err(|error| place::locate(error, &source))
     }
 
     /// What ReadyForQuery reports.
@@ -76,11 +165,72 @@ impl Session {
 
     /// `statement_timeout`, when set.
     pub fn statement_timeout(&self) -> Option<Duration> {
-        None
+        self.variables.statement_timeout()
     }
 
     /// `TimeZone`: how TIMESTAMPTZ is shown.
     pub fn time_zone(&self) -> &str {
-        "UTC"
+        self.variables.time_zone()
     }
+
+    /// `push.portal = 'fill'`: a push query's portal waits until it is full instead of giving what there is.
+    pub fn push_portal_fill(&self) -> bool {
+        self.variables.push_portal_fill()
+    }
+
+    /// Columns of an open SQL cursor, for Describe of a portal by its name.
+    pub fn cursor_schema(&self, name: &str) -> Option<arrow::datatypes::SchemaRef> {
+        self.cursors.schema(name)
+    }
+
+    /// Tells the client something beside the outcome.
+    pub(crate) fn notice(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+
+    /// Functions and settings for expressions and pull queries of this session.
+    pub(crate) fn state(&self) -> SessionState {
+        functions::session_state(self)
+    }
+
+    /// A failed block takes nothing but its end.
+    fn check_transaction(&self, statement: &Statement) -> SessionResult<()> {
+        let ends_block = matches!(
+            statement,
+            Statement::Commit
+                | Statement::Rollback
+                | Statement::Savepoint(SavepointAction::RollbackTo(_))
+        );
+        if self.transaction == TransactionStatus::Failed
+            && !ends_block
+            && *statement != Statement::Empty
+        {
+            return Err(SqlError::new(
+                code::IN_FAILED_SQL_TRANSACTION,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// `options`: `-c name=value` and `--name=value`, as libpq sends PGOPTIONS.
+fn set_options(variables: &mut Variables, options: &str) -> SessionResult<()> {
+    let mut words = options.split_ascii_whitespace();
+    while let Some(word) = words.next() {
+        let setting = match word {
+            "-c" => words.next(),
+            word => word.strip_prefix("--").or_else(|| word.strip_prefix("-c")),
+        };
+        let pair = setting.and_then(|setting| setting.split_once('='));
+        let Some((name, value)) = pair else {
+            return Err(SqlError::new(
+                code::INVALID_PARAMETER_VALUE,
+                format!("invalid start-up option \"{word}\""),
+            )
+            .with_hint("write -c name=value"));
+        };
+        variables.set_initial(&name.replace('-', "_"), value)?;
+    }
+    Ok(())
 }

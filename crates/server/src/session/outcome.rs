@@ -11,10 +11,19 @@ use highwater_sql::{CopyOptions, ParsedStatement};
 
 use super::SessionResult;
 
+/// A statement with the script it stands in: errors tell positions in the script.
+#[derive(Debug, Clone)]
+pub struct SourceStatement {
+    /// The statement.
+    pub parsed: ParsedStatement,
+    /// The whole text that the client sent.
+    pub script: Arc<str>,
+}
+
 /// A statement that is ready to run.
 pub struct Prepared {
     /// The statement.
-    pub statement: Arc<ParsedStatement>,
+    pub statement: Arc<SourceStatement>,
     /// Types of `$1`, `$2`, .. as declared by the client or inferred.
     pub parameters: Vec<DataType>,
     /// Columns of the rows it gives; `None` for statements without rows.

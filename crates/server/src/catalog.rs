@@ -1,0 +1,191 @@
+//! The catalog: which streams, tables and queries there are.
+//!
+//! A [`CatalogState`] is immutable; readers hold one as long as they like. The coordinator makes a new one for every change, and the
+//! sequence of changes is the command topic ([`command`]), of which the catalog is the fold ([`replay`]).
+
+pub mod builtin;
+pub mod command;
+pub mod replay;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use highwater_exec::{OffsetReset, PersistentQuery, QueryOutput};
+use highwater_planner::{
+    catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
+    dataflow::DataflowPlan,
+};
+use highwater_storage_log::Log;
+
+/// A query that runs until it is terminated.
+#[derive(Debug, Clone)]
+pub struct QueryEntry {
+    /// Identity.
+    pub id: QueryId,
+    /// What statements call it: `CTAS_ROUTES_7`.
+    pub name: String,
+    /// The statement that made it, in canonical text.
+    pub statement: String,
+    /// What it writes; for a [`QueryEntry::is_keeper`] the table it keeps.
+    pub relation: Arc<Relation>,
+    /// What it computes.
+    pub plan: DataflowPlan,
+    /// Where it began.
+    pub offset_reset: OffsetReset,
+    /// Paused by a statement.
+    pub paused: bool,
+}
+
+impl QueryEntry {
+    /// Whether it only keeps the rows of a declared table: such a query comes and goes with its table, and no statement names it.
+    pub fn is_keeper(&self) -> bool {
+        self.relation.query != Some(self.id)
+    }
+
+    /// Whether it reads a relation that it does not keep.
+    pub fn reads(&self, relation: RelationId) -> bool {
+        !self.is_keeper() && self.plan.sources().any(|source| source.id == relation)
+    }
+
+    /// As the engine takes it.
+    pub fn to_persistent(&self) -> PersistentQuery {
+        let relation = Arc::clone(&self.relation);
+        let output = match (self.is_keeper(), relation.kind) {
+            (true, _) => QueryOutput::SourceTable(relation),
+            (false, SourceKind::Stream) => QueryOutput::Stream(relation),
+            (false, SourceKind::Table) => QueryOutput::Table(relation),
+        };
+        PersistentQuery {
+            id: self.id,
+            plan: self.plan.clone(),
+            output,
+            offset_reset: self.offset_reset,
+            paused: self.paused,
+        }
+    }
+}
+
+/// A relation with the statement that made it.
+#[derive(Debug, Clone)]
+pub struct RelationEntry {
+    /// The relation.
+    pub relation: Arc<Relation>,
+    /// Its statement, in canonical text.
+    pub statement: String,
+}
+
+/// The catalog at one moment.
+#[derive(Clone)]
+pub struct CatalogState {
+    log: Arc<dyn Log>,
+    relations: BTreeMap<String, RelationEntry>,
+    queries: BTreeMap<QueryId, Arc<QueryEntry>>,
+}
+
+impl CatalogState {
+    /// A catalog that holds just what is built in.
+    pub fn new(log: Arc<dyn Log>) -> Self {
+        let mut catalog = Self {
+            log,
+            relations: BTreeMap::new(),
+            queries: BTreeMap::new(),
+        };
+        catalog.add_relation(builtin::processing_log());
+        catalog
+    }
+
+    /// Adds a relation or replaces the one of its name.
+    pub fn add_relation(&mut self, entry: RelationEntry) {
+        self.relations.insert(entry.relation.name.clone(), entry);
+    }
+
+    /// Adds a query.
+    pub fn add_query(&mut self, query: QueryEntry) {
+        self.queries.insert(query.id, Arc::new(query));
+    }
+
+    /// Removes a relation with the query that writes or keeps it.
+    pub fn remove_relation(&mut self, id: RelationId) {
+        self.relations.retain(|_, entry| entry.relation.id != id);
+        self.queries.retain(|_, query| query.relation.id != id);
+    }
+
+    /// Removes a query; what it wrote stays, and nothing writes it any more.
+    pub fn remove_query(&mut self, id: QueryId) {
+        let Some(query) = self.queries.remove(&id) else {
+            return;
+        };
+        if let Some(entry) = self.relations.get_mut(&query.relation.name)
+            && entry.relation.query == Some(id)
+        {
+            let orphan = Relation {
+                query: None,
+                ..Relation::clone(&entry.relation)
+            };
+            entry.relation = Arc::new(orphan);
+        }
+    }
+
+    /// Notes that a query is paused or not.
+    pub fn set_paused(&mut self, id: QueryId, paused: bool) {
+        if let Some(query) = self.queries.get_mut(&id) {
+            Arc::make_mut(query).paused = paused;
+        }
+    }
+
+    /// The relation of this name, with its statement.
+    pub fn entry(&self, name: &str) -> Option<&RelationEntry> {
+        self.relations.get(name)
+    }
+
+    /// The query that a statement names; case does not matter.
+    pub fn query(&self, name: &str) -> Option<&Arc<QueryEntry>> {
+        self.queries
+            .values()
+            .find(|query| !query.is_keeper() && query.name.eq_ignore_ascii_case(name))
+    }
+
+    /// All queries, keepers included, by id.
+    pub fn queries(&self) -> impl Iterator<Item = &Arc<QueryEntry>> {
+        self.queries.values()
+    }
+
+    /// What people call a query; the bare number when it is not in the catalog (any more).
+    pub fn query_name(&self, id: QueryId) -> String {
+        self.queries
+            .get(&id)
+            .map_or_else(|| id.to_string(), |query| query.name.clone())
+    }
+
+    /// The query that writes or keeps a relation.
+    pub fn maker(&self, relation: RelationId) -> Option<&Arc<QueryEntry>> {
+        self.queries
+            .values()
+            .find(|query| query.relation.id == relation)
+    }
+
+    /// The queries that read a relation.
+    pub fn readers(&self, relation: RelationId) -> impl Iterator<Item = &Arc<QueryEntry>> {
+        self.queries
+            .values()
+            .filter(move |query| query.reads(relation))
+    }
+}
+
+impl Catalog for CatalogState {
+    fn relation(&self, name: &str) -> Option<Arc<Relation>> {
+        self.relations
+            .get(name)
+            .map(|entry| Arc::clone(&entry.relation))
+    }
+
+    fn relations(&self) -> Vec<Arc<Relation>> {
+        self.relations
+            .values()
+            .map(|entry| Arc::clone(&entry.relation))
+            .collect()
+    }
+
+    fn topic_partitions(&self, topic: &str) -> Option<u32> {
+        self.log.topic(topic).map(|topic| topic.config.partitions)
+    }
+}

@@ -1,0 +1,213 @@
+//! The catalog as the fold of the command topic.
+//!
+//! Every CREATE is planned again against the catalog of its moment, with the number of partitions that its topic had then. A relation may
+//! have been dropped since, and with it its topic, yet be needed to plan what was made from it and outlived it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use highwater_exec::OffsetReset;
+use highwater_planner::catalog::{Catalog, QueryId, Relation, RelationId};
+use highwater_sql::Statement;
+use highwater_storage_log::Log;
+
+use super::{
+    CatalogState, RelationEntry,
+    builtin::FIRST_ID,
+    command::{self, Beginning, Command},
+};
+use crate::{
+    error::ServerError,
+    planning::{self, Planned, Planner},
+    sqlstate::SqlError,
+};
+
+/// What the command topic tells.
+pub struct Replayed {
+    /// The catalog.
+    pub catalog: CatalogState,
+    /// The next id to give out.
+    pub next_id: u64,
+    /// Topics that a DROP took with it; a crash may have left them behind.
+    pub deleted_topics: BTreeSet<String>,
+}
+
+/// Folds the command topic.
+pub fn replay(log: Arc<dyn Log>, planner: &Planner) -> Result<Replayed, ServerError> {
+    let commands = command::read_all(log.as_ref())?;
+    let dropped: BTreeSet<u64> = commands
+        .iter()
+        .filter_map(|(_, command)| match command {
+            Command::Drop { relation, .. } => Some(*relation),
+            _ => None,
+        })
+        .collect();
+    let mut fold = Fold {
+        planner,
+        catalog: CatalogState::new(log),
+        topics: BTreeMap::new(),
+        next_id: FIRST_ID,
+        deleted_topics: BTreeSet::new(),
+    };
+    for (number, command) in commands {
+        fold.apply(number, command, &dropped)?;
+    }
+    Ok(Replayed {
+        catalog: fold.catalog,
+        next_id: fold.next_id,
+        deleted_topics: fold.deleted_topics,
+    })
+}
+
+struct Fold<'a> {
+    planner: &'a Planner,
+    catalog: CatalogState,
+    topics: BTreeMap<String, u32>,
+    next_id: u64,
+    deleted_topics: BTreeSet<String>,
+}
+
+impl Fold<'_> {
+    fn apply(
+        &mut self,
+        number: i64,
+        command: Command,
+        dropped: &BTreeSet<u64>,
+    ) -> Result<(), ServerError> {
+        match command {
+            Command::Create {
+                statement,
+                relation,
+                query,
+                partitions,
+                beginning,
+            } => {
+                self.next_id = self
+                    .next_id
+                    .max(relation + 1)
+                    .max(query.map_or(0, |query| query + 1));
+                match self.create(&statement, relation, query, partitions, beginning) {
+                    Ok(()) => {}
+                    // Nothing depends on it any more, or planning that would fail too and say so.
+                    Err(error) if dropped.contains(&relation) => {
+                        tracing::debug!(%statement, %error, "a statement that was undone later cannot be planned");
+                    }
+                    Err(source) => {
+                        return Err(ServerError::Recovery {
+                            number,
+                            statement,
+                            source,
+                        });
+                    }
+                }
+            }
+            Command::Drop {
+                relation,
+                delete_topic,
+            } => {
+                self.catalog.remove_relation(RelationId(relation));
+                if let Some(topic) = delete_topic {
+                    self.topics.remove(&topic);
+                    self.deleted_topics.insert(topic);
+                }
+            }
+            Command::Terminate { query } => self.catalog.remove_query(QueryId(query)),
+            Command::Pause { query } => self.catalog.set_paused(QueryId(query), true),
+            Command::Resume { query } => self.catalog.set_paused(QueryId(query), false),
+        }
+        Ok(())
+    }
+
+    fn create(
+        &mut self,
+        text: &str,
+        relation: u64,
+        query: Option<u64>,
+        partitions: u32,
+        beginning: Beginning,
+    ) -> Result<(), SqlError> {
+        let statement = planning::parse_recorded(text)?;
+        let topic = topic_property(&statement).map(|topic| (topic, partitions));
+        let then = CatalogThen {
+            catalog: &self.catalog,
+            topics: &self.topics,
+            created: topic.as_ref(),
+        };
+        let id = QueryId(query.unwrap_or(relation));
+        let Planned { relation, query } = self.planner.plan_create(
+            &statement,
+            text,
+            &then,
+            RelationId(relation),
+            id,
+            beginning.into(),
+        )?;
+        self.topics.insert(relation.topic.clone(), partitions);
+        self.deleted_topics.remove(&relation.topic);
+        self.catalog.add_relation(RelationEntry {
+            relation,
+            statement: text.to_owned(),
+        });
+        if let Some(mut query) = query {
+            query.statement = text.to_owned();
+            self.catalog.add_query(query);
+        }
+        Ok(())
+    }
+}
+
+fn topic_property(statement: &Statement) -> Option<String> {
+    let with = match statement {
+        Statement::CreateSource(create) => &create.with,
+        Statement::CreateAs(create) => &create.with,
+        _ => return None,
+    };
+    with.0.iter().find_map(|(name, value)| match value {
+        highwater_sql::PropertyValue::String(text) if name == "kafka_topic" => Some(text.clone()),
+        _ => None,
+    })
+}
+
+/// The catalog as a statement found it when it ran.
+struct CatalogThen<'a> {
+    catalog: &'a CatalogState,
+    topics: &'a BTreeMap<String, u32>,
+    created: Option<&'a (String, u32)>,
+}
+
+impl Catalog for CatalogThen<'_> {
+    fn relation(&self, name: &str) -> Option<Arc<Relation>> {
+        self.catalog.relation(name)
+    }
+
+    fn relations(&self) -> Vec<Arc<Relation>> {
+        self.catalog.relations()
+    }
+
+    fn topic_partitions(&self, topic: &str) -> Option<u32> {
+        match self.created {
+            Some((created, partitions)) if created == topic => Some(*partitions),
+            _ => self.topics.get(topic).copied(),
+        }
+    }
+}
+
+impl From<Beginning> for OffsetReset {
+    fn from(beginning: Beginning) -> Self {
+        match beginning {
+            Beginning::Earliest => Self::Earliest,
+            Beginning::Latest => Self::Latest,
+        }
+    }
+}
+
+impl From<OffsetReset> for Beginning {
+    fn from(reset: OffsetReset) -> Self {
+        match reset {
+            OffsetReset::Earliest => Self::Earliest,
+            OffsetReset::Latest => Self::Latest,
+        }
+    }
+}

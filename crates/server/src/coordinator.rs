@@ -1,0 +1,459 @@
+//! The single owner of the catalog and of the set of continuous queries.
+//!
+//! Changes run one at a time. A change is planned, recorded in the command topic and on disk before it takes effect; only then does the
+//! engine hear of it, and readers see it last. A crash between record and effect leaves a change that takes effect at the next start; a
+//! refusal by the engine is answered with a record that undoes the change.
+//!
+//! Everything here blocks: callers on an I/O thread go through [`tokio::task::spawn_blocking`].
+
+use std::sync::Arc;
+
+use highwater_exec::{Engine, EngineOptions, ExecResult, OffsetReset};
+use highwater_planner::catalog::{Catalog, QueryId, Relation, RelationId, SourceKind};
+use highwater_sql::{Drop, QueryTarget, Statement};
+use highwater_storage_log::{Log, TopicConfig};
+use parking_lot::{Mutex, RwLock};
+
+use crate::{
+    catalog::{
+        CatalogState, QueryEntry, RelationEntry,
+        builtin::{COMMAND_TOPIC, FIRST_ID, PROCESSING_LOG_TOPIC},
+        command::{self, Command},
+        replay::replay,
+    },
+    clock,
+    error::ServerError,
+    planning::{Planned, Planner},
+    purify,
+    sqlstate::{SqlError, code},
+};
+
+/// Owner of the catalog.
+pub struct Coordinator {
+    log: Arc<dyn Log>,
+    engine: Arc<Engine>,
+    planner: Planner,
+    /// Held by the one change that is under way; holds the next id.
+    next_id: Mutex<u64>,
+    catalog: RwLock<Arc<CatalogState>>,
+}
+
+/// What a CREATE did.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Created {
+    /// It made the relation.
+    New,
+    /// `IF NOT EXISTS`, or `OR REPLACE` by the same: nothing was done.
+    Kept,
+}
+
+/// What a DROP did.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// It removed the relation.
+    Removed,
+    /// `IF EXISTS`: there was none.
+    Absent,
+}
+
+/// What TERMINATE, PAUSE and RESUME do to a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryChange {
+    /// Ends it; its result stays.
+    Terminate,
+    /// Stops it from reading.
+    Pause,
+    /// Lets it read on.
+    Resume,
+}
+
+impl Coordinator {
+    /// Folds the command topic and starts the engine with the queries that it tells of.
+    pub fn open(
+        log: Arc<dyn Log>,
+        planner: Planner,
+        options: EngineOptions,
+    ) -> Result<Self, ServerError> {
+        for topic in [COMMAND_TOPIC, PROCESSING_LOG_TOPIC] {
+            if log.topic(topic).is_none() {
+                log.create_topic(topic, TopicConfig::with_partitions(1))?;
+            }
+        }
+        let replayed = replay(Arc::clone(&log), &planner)?;
+        for topic in replayed.deleted_topics {
+            if log.topic(&topic).is_some() {
+                log.delete_topic(&topic)?;
+            }
+        }
+        for relation in replayed.catalog.relations() {
+            if log.topic(&relation.topic).is_none() {
+                log.create_topic(
+                    &relation.topic,
+                    TopicConfig::with_partitions(relation.partitions),
+                )?;
+            }
+        }
+        let queries = replayed
+            .catalog
+            .queries()
+            .map(|query| query.to_persistent())
+            .collect();
+        let engine = Engine::open(Arc::clone(&log), options, queries)?;
+        Ok(Self {
+            log,
+            engine,
+            planner,
+            next_id: Mutex::new(replayed.next_id.max(FIRST_ID)),
+            catalog: RwLock::new(Arc::new(replayed.catalog)),
+        })
+    }
+
+    /// The engine that runs the queries.
+    pub fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.engine)
+    }
+
+    /// The planner, for statements that change nothing.
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// The catalog as it is now.
+    pub fn catalog(&self) -> Arc<CatalogState> {
+        Arc::clone(&self.catalog.read())
+    }
+
+    /// `CREATE STREAM|TABLE`, with or without `AS`.
+    pub fn create(
+        &self,
+        statement: &Statement,
+        script: &str,
+        reset: OffsetReset,
+    ) -> Result<Created, SqlError> {
+        let clauses = CreateClauses::of(statement)?;
+        let mut next_id = self.next_id.lock();
+        let catalog = self.catalog();
+        let existing = catalog.relation(clauses.name);
+        if let Some(existing) = &existing {
+            if clauses.if_not_exists {
+                return Ok(Created::Kept);
+            }
+            if !clauses.or_replace {
+                return Err(already_exists(existing));
+            }
+        }
+        let (relation, query) = (RelationId(*next_id), QueryId(*next_id + 1));
+        let mut without = CatalogState::clone(&catalog);
+        if let Some(existing) = &existing {
+            without.remove_relation(existing.id);
+        }
+        let planned = self
+            .planner
+            .plan_create(statement, script, &without, relation, query, reset)?;
+        if let Some(existing) = existing {
+            return replace(&existing, &planned.relation);
+        }
+        *next_id += 2;
+        self.apply_create(&catalog, statement, planned, reset)?;
+        Ok(Created::New)
+    }
+
+    fn apply_create(
+        &self,
+        catalog: &CatalogState,
+        statement: &Statement,
+        planned: Planned,
+        reset: OffsetReset,
+    ) -> Result<(), SqlError> {
+        let Planned { relation, query } = planned;
+        let text = recorded_text(statement, &relation);
+        let topic_is_new = self.log.topic(&relation.topic).is_none();
+        if topic_is_new {
+            self.log.create_topic(
+                &relation.topic,
+                TopicConfig::with_partitions(relation.partitions),
+            )?;
+        }
+        let record = Command::Create {
+            statement: text.clone(),
+            relation: relation.id.0,
+            query: query.as_ref().map(|query| query.id.0),
+            partitions: relation.partitions,
+            beginning: reset.into(),
+        };
+        if let Err(error) = self.record(&record) {
+            self.forget_topic(topic_is_new.then_some(relation.topic.as_str()));
+            return Err(error);
+        }
+        let mut changed = catalog.clone();
+        changed.add_relation(RelationEntry {
+            relation: Arc::clone(&relation),
+            statement: text.clone(),
+        });
+        if let Some(mut query) = query {
+            query.statement = text;
+            // ORDER: recorded, then running, then visible.
+            if let Err(error) = self.engine.create_query(query.to_persistent()) {
+                let new_topic = topic_is_new.then(|| relation.topic.clone());
+                self.record(&Command::Drop {
+                    relation: relation.id.0,
+                    delete_topic: new_topic.clone(),
+                })?;
+                self.forget_topic(new_topic.as_deref());
+                return Err(error.into());
+            }
+            changed.add_query(query);
+        }
+        self.publish(changed);
+        Ok(())
+    }
+
+    /// `DROP STREAM|TABLE`.
+    pub fn drop_relation(&self, drop: &Drop) -> Result<Dropped, SqlError> {
+        let _guard = self.next_id.lock();
+        let catalog = self.catalog();
+        let Some(relation) = catalog.relation(&drop.name) else {
+            if drop.if_exists {
+                return Ok(Dropped::Absent);
+            }
+            let kind = kind_name(drop.kind);
+            return Err(SqlError::new(
+                code::UNDEFINED_TABLE,
+                format!("{kind} \"{}\" does not exist", drop.name),
+            ));
+        };
+        check_droppable(&catalog, &relation, drop)?;
+        let delete_topic = drop.delete_topic.then(|| relation.topic.clone());
+        self.record(&Command::Drop {
+            relation: relation.id.0,
+            delete_topic: delete_topic.clone(),
+        })?;
+        if let Some(query) = catalog.maker(relation.id) {
+            self.engine.drop_query(query.id)?;
+        }
+        let mut changed = CatalogState::clone(&catalog);
+        changed.remove_relation(relation.id);
+        self.publish(changed);
+        // ORDER: after readers of the catalog can no longer find it.
+        if let Some(topic) = delete_topic {
+            self.log.delete_topic(&topic)?;
+        }
+        Ok(Dropped::Removed)
+    }
+
+    /// `TERMINATE`, `PAUSE` and `RESUME`; answers how many queries it changed.
+    pub fn change_queries(
+        &self,
+        target: &QueryTarget,
+        change: QueryChange,
+    ) -> Result<usize, SqlError> {
+        let _guard = self.next_id.lock();
+        let catalog = self.catalog();
+        let targets = match target {
+            QueryTarget::Id(name) => {
+                let query = catalog
+                    .query(name)
+                    .ok_or_else(|| unknown_query(&catalog, name))?;
+                vec![Arc::clone(query)]
+            }
+            QueryTarget::All => catalog
+                .queries()
+                .filter(|query| !query.is_keeper())
+                .cloned()
+                .collect(),
+        };
+        for query in &targets {
+            self.change_query(query, change)?;
+        }
+        Ok(targets.len())
+    }
+
+    fn change_query(&self, query: &QueryEntry, change: QueryChange) -> Result<(), SqlError> {
+        let id = query.id.0;
+        let mut changed = CatalogState::clone(&self.catalog());
+        match change {
+            QueryChange::Terminate => {
+                self.record(&Command::Terminate { query: id })?;
+                self.engine.drop_query(query.id)?;
+                changed.remove_query(query.id);
+            }
+            QueryChange::Pause => {
+                self.record(&Command::Pause { query: id })?;
+                self.engine.pause_query(query.id)?;
+                changed.set_paused(query.id, true);
+            }
+            QueryChange::Resume => {
+                self.record(&Command::Resume { query: id })?;
+                self.engine.resume_query(query.id)?;
+                changed.set_paused(query.id, false);
+            }
+        }
+        self.publish(changed);
+        Ok(())
+    }
+
+    /// Commits, writes a checkpoint and stops the queries.
+    pub fn stop(&self) -> ExecResult<()> {
+        let _guard = self.next_id.lock();
+        self.engine.stop()
+    }
+
+    fn record(&self, command: &Command) -> Result<(), SqlError> {
+        Ok(command::record(
+            self.log.as_ref(),
+            command,
+            clock::now_ms(),
+        )?)
+    }
+
+    fn publish(&self, catalog: CatalogState) {
+        *self.catalog.write() = Arc::new(catalog);
+    }
+
+    /// Removes a topic that was made for a statement which then failed.
+    fn forget_topic(&self, topic: Option<&str>) {
+        let Some(topic) = topic else { return };
+        if let Err(error) = self.log.delete_topic(topic) {
+            tracing::warn!(topic, %error, "the topic of a failed statement stays behind, empty");
+        }
+    }
+}
+
+/// What the two CREATE statements have in common.
+struct CreateClauses<'a> {
+    name: &'a str,
+    or_replace: bool,
+    if_not_exists: bool,
+}
+
+impl<'a> CreateClauses<'a> {
+    fn of(statement: &'a Statement) -> Result<Self, SqlError> {
+        match statement {
+            Statement::CreateSource(create) => Ok(Self {
+                name: &create.name,
+                or_replace: create.or_replace,
+                if_not_exists: create.if_not_exists,
+            }),
+            Statement::CreateAs(create) => Ok(Self {
+                name: &create.name,
+                or_replace: create.or_replace,
+                if_not_exists: create.if_not_exists,
+            }),
+            _ => Err(SqlError::internal("only CREATE statements make relations")),
+        }
+    }
+}
+
+fn recorded_text(statement: &Statement, relation: &Relation) -> String {
+    let pure = match statement {
+        Statement::CreateSource(create) => {
+            Statement::CreateSource(purify::create_source(create, relation))
+        }
+        Statement::CreateAs(create) => Statement::CreateAs(purify::create_as(create, relation)),
+        other => other.clone(),
+    };
+    pure.to_string()
+}
+
+fn kind_name(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Stream => "stream",
+        SourceKind::Table => "table",
+    }
+}
+
+fn already_exists(existing: &Relation) -> SqlError {
+    let kind = kind_name(existing.kind);
+    SqlError::new(
+        code::DUPLICATE_TABLE,
+        format!("{kind} \"{}\" already exists", existing.name),
+    )
+    .with_hint("drop it first, choose another name, or write IF NOT EXISTS")
+}
+
+/// `OR REPLACE` is taken where it changes nothing.
+fn replace(existing: &Relation, planned: &Relation) -> Result<Created, SqlError> {
+    let renumbered = Relation {
+        id: existing.id,
+        query: existing.query,
+        ..planned.clone()
+    };
+    if renumbered == *existing && existing.query.is_none() {
+        return Ok(Created::Kept);
+    }
+    Err(SqlError::unsupported(format!(
+        "OR REPLACE cannot change \"{}\": only a declared source can be replaced, and only by the same columns and properties",
+        existing.name
+    ))
+    .with_hint("drop it and create it again"))
+}
+
+fn check_droppable(
+    catalog: &CatalogState,
+    relation: &Relation,
+    drop: &Drop,
+) -> Result<(), SqlError> {
+    let name = &relation.name;
+    if relation.id.0 < FIRST_ID {
+        return Err(SqlError::new(
+            code::INSUFFICIENT_PRIVILEGE,
+            format!("\"{name}\" is built in and cannot be dropped"),
+        ));
+    }
+    if relation.kind != drop.kind {
+        let (is, asked) = (kind_name(relation.kind), kind_name(drop.kind));
+        return Err(SqlError::new(
+            code::WRONG_OBJECT_TYPE,
+            format!("\"{name}\" is a {is}, not a {asked}"),
+        )
+        .with_hint(format!("use DROP {}", is.to_uppercase())));
+    }
+    let readers: Vec<&str> = catalog
+        .readers(relation.id)
+        .map(|query| query.name.as_str())
+        .collect();
+    if !readers.is_empty() {
+        let kind = kind_name(relation.kind);
+        return Err(SqlError::new(
+            code::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop {kind} \"{name}\" because other queries read it"),
+        )
+        .with_detail(format!("it is read by {}", readers.join(", ")))
+        .with_hint("TERMINATE these queries, or drop what they make, first"));
+    }
+    let shared: Vec<String> = catalog
+        .relations()
+        .iter()
+        .filter(|other| other.topic == relation.topic && other.id != relation.id)
+        .map(|other| format!("\"{}\"", other.name))
+        .collect();
+    if drop.delete_topic && !shared.is_empty() {
+        return Err(SqlError::new(
+            code::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot delete topic \"{}\" because others are declared on it",
+                relation.topic
+            ),
+        )
+        .with_detail(format!("it is the topic of {}", shared.join(", ")))
+        .with_hint("drop without DELETE TOPIC"));
+    }
+    Ok(())
+}
+
+/// There is no such query; tells which there are.
+pub fn unknown_query(catalog: &CatalogState, name: &str) -> SqlError {
+    let names: Vec<&str> = catalog
+        .queries()
+        .filter(|query| !query.is_keeper())
+        .map(|query| query.name.as_str())
+        .collect();
+    let error = SqlError::new(
+        code::UNDEFINED_OBJECT,
+        format!("query \"{name}\" does not exist"),
+    );
+    match names.is_empty() {
+        true => error.with_hint("no query is running"),
+        false => error.with_hint(format!("the queries are {}", names.join(", "))),
+    }
+}

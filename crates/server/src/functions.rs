@@ -1,0 +1,60 @@
+//! Functions that statements may call.
+//!
+//! One library serves every statement: DataFusion's functions and `->` for structs. Sessions add the functions that tell about themselves
+//! (`current_user`, `pg_backend_pid()`, ..); continuous queries do not get those, since their meaning would change with the session.
+
+mod session_facts;
+mod struct_access;
+
+use std::sync::Arc;
+
+use datafusion::{
+    config::Dialect,
+    execution::{FunctionRegistry, SessionState, SessionStateBuilder},
+    prelude::SessionConfig,
+};
+
+use crate::{
+    pull::{DATABASE, SCHEMA},
+    session::Session,
+};
+
+/// The library, as a state that queries are planned with.
+pub fn library() -> SessionState {
+    let mut config = SessionConfig::new()
+        .with_information_schema(true)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(DATABASE, SCHEMA);
+    let options = config.options_mut();
+    options.sql_parser.dialect = Dialect::PostgreSQL;
+    options.sql_parser.collect_spans = true;
+    // Stored text is Utf8; a second text type would make results differ from declared types.
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.execution.time_zone = Some("UTC".to_owned());
+    let mut state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .build();
+    let planners = [
+        vec![Arc::new(struct_access::StructAccess) as _],
+        state.expr_planners().to_vec(),
+    ]
+    .concat();
+    state = SessionStateBuilder::new_from_existing(state)
+        .with_expr_planners(planners)
+        .build();
+    state
+}
+
+/// The library with what the session's own functions tell, and its time zone.
+pub fn session_state(session: &Session) -> SessionState {
+    let mut state = session.server.coordinator.planner().functions().clone();
+    state.config_mut().options_mut().execution.time_zone = Some(session.time_zone().to_owned());
+    for function in session_facts::functions(session) {
+        let name = function.name().to_owned();
+        if let Err(error) = state.register_udf(Arc::new(function)) {
+            tracing::warn!(name, %error, "a session function is missing");
+        }
+    }
+    state
+}

@@ -1,0 +1,167 @@
+//! The queue between the engine's thread and one reader, bounded in bytes.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use arrow::{array::Array, record_batch::RecordBatch};
+use highwater_exec::{ChangeBatch, ChangeReceiver, FeedClosed};
+use tokio::sync::mpsc;
+
+use crate::{
+    session::SessionResult,
+    sqlstate::{SqlError, code},
+};
+
+/// What a batch costs beside its data, so that many small batches are bounded too.
+const BATCH_OVERHEAD: usize = 512;
+
+enum Item {
+    Changes(ChangeBatch, usize),
+    TooSlow,
+    Ended(String),
+}
+
+/// The engine's end.
+pub struct Feed {
+    sender: mpsc::UnboundedSender<Item>,
+    waiting: Arc<AtomicUsize>,
+    bound: usize,
+}
+
+/// The reader's end.
+pub struct FeedReader {
+    receiver: mpsc::UnboundedReceiver<Item>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A queue that holds at most `bound` bytes, or one batch that is larger. The channel itself has no bound; the count of bytes is its bound.
+pub fn bounded(bound: usize) -> (Feed, FeedReader) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let waiting = Arc::new(AtomicUsize::new(0));
+    (
+        Feed {
+            sender,
+            waiting: Arc::clone(&waiting),
+            bound,
+        },
+        FeedReader { receiver, waiting },
+    )
+}
+
+impl ChangeReceiver for Feed {
+    fn offer(&mut self, changes: ChangeBatch) -> Result<(), FeedClosed> {
+        let bytes = size(&changes.rows);
+        let waiting = self.waiting.load(Ordering::Acquire);
+        if waiting > 0 && waiting + bytes > self.bound {
+            // The reader may have gone at the same moment; then nobody needs to know.
+            let _ = self.sender.send(Item::TooSlow);
+            return Err(FeedClosed::Full);
+        }
+        self.waiting.fetch_add(bytes, Ordering::AcqRel);
+        self.sender
+            .send(Item::Changes(changes, bytes))
+            .map_err(|_| FeedClosed::Gone)
+    }
+
+    fn closed(&mut self, reason: String) {
+        let _ = self.sender.send(Item::Ended(reason));
+    }
+}
+
+impl FeedReader {
+    /// The next step's changes; an error is the last item. Loses nothing when it is dropped while it waits.
+    pub async fn next(&mut self) -> Option<SessionResult<ChangeBatch>> {
+        Some(match self.receiver.recv().await? {
+            Item::Changes(changes, bytes) => {
+                self.waiting.fetch_sub(bytes, Ordering::AcqRel);
+                Ok(changes)
+            }
+            Item::TooSlow => Err(SqlError::new(
+                code::CONFIGURATION_LIMIT_EXCEEDED,
+                "the push query was ended because its reader is too slow",
+            )
+            .with_hint("read faster, narrow the query, or raise push.buffer_bytes")),
+            Item::Ended(reason) => Err(SqlError::new(
+                code::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the push query has ended: {reason}"),
+            )),
+        })
+    }
+}
+
+/// Bytes of the rows themselves; a batch may be a slice of larger buffers.
+fn size(rows: &RecordBatch) -> usize {
+    let of = |column: &dyn Array| {
+        column
+            .to_data()
+            .get_slice_memory_size()
+            .unwrap_or_else(|_| column.get_array_memory_size())
+    };
+    BATCH_OVERHEAD
+        + rows
+            .columns()
+            .iter()
+            .map(|column| of(column.as_ref()))
+            .sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::{
+        array::Int64Array,
+        datatypes::{DataType, Field, Schema},
+    };
+
+    use super::*;
+
+    fn changes(step: u64, rows: usize) -> ChangeBatch {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
+        let column = Arc::new(Int64Array::from(vec![7; rows]));
+        ChangeBatch {
+            step,
+            rows: RecordBatch::try_new(schema, vec![column]).expect("a batch"),
+            diffs: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_falls_behind_is_told_after_what_it_has() {
+        let (mut feed, mut reader) = bounded(4096);
+        feed.offer(changes(1, 100)).expect("room");
+        feed.offer(changes(2, 100)).expect("room");
+        assert_eq!(feed.offer(changes(3, 1000)), Err(FeedClosed::Full));
+        drop(feed);
+        assert_eq!(
+            reader.next().await.expect("first").expect("changes").step,
+            1
+        );
+        assert_eq!(
+            reader.next().await.expect("second").expect("changes").step,
+            2
+        );
+        assert_eq!(
+            reader
+                .next()
+                .await
+                .expect("third")
+                .expect_err("too slow")
+                .code,
+            "53400"
+        );
+        assert!(reader.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn reading_makes_room_and_one_large_batch_passes() {
+        let (mut feed, mut reader) = bounded(4096);
+        for step in 0..10 {
+            feed.offer(changes(step, 5000))
+                .expect("an empty queue takes any batch");
+            reader.next().await.expect("an item").expect("changes");
+        }
+        drop(reader);
+        assert_eq!(feed.offer(changes(11, 1)), Err(FeedClosed::Gone));
+    }
+}

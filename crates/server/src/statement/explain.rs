@@ -1,0 +1,188 @@
+//! EXPLAIN.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use highwater_exec::OffsetReset;
+use highwater_planner::{
+    catalog::{QueryId, RelationId},
+    explain_dataflow,
+};
+use highwater_sql::{
+    Statement,
+    ast::{Explain, ExplainTarget, Query},
+};
+
+use super::{query::pull_context, rows::SmallResult, show::state, write::relation};
+use crate::{
+    coordinator::unknown_query,
+    planning::Planned,
+    session::{Rows, Session, SessionResult},
+    sqlstate::SqlError,
+};
+
+/// Name of the only column, as PostgreSQL has it.
+const COLUMN: &str = "QUERY PLAN";
+
+/// Columns of the result.
+pub fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new(COLUMN, DataType::Utf8, true)]))
+}
+
+/// Prints a plan, one operator a line.
+pub async fn run(
+    session: &mut Session,
+    explain: &Explain,
+    script: &Arc<str>,
+) -> SessionResult<Rows> {
+    let lines = match &explain.target {
+        ExplainTarget::Query(name) => query(session, name, explain.analyze)?,
+        ExplainTarget::Statement(statement) => {
+            match statement.as_ref() {
+                Statement::Query(query) if query.emit.is_none() => {
+                    pull(session, query, explain.analyze, script).await?
+                }
+                _ if explain.analyze => {
+                    return Err(SqlError::unsupported("EXPLAIN ANALYZE of a continuous query that is not running is not supported")
+                    .with_hint("EXPLAIN ANALYZE takes a pull query or the id of a running query"));
+                }
+                Statement::Query(query) => push(session, query, script)?,
+                statement @ (Statement::CreateSource(_) | Statement::CreateAs(_)) => {
+                    create(session, statement, script)?
+                }
+                Statement::Insert(insert) => {
+                    let relation = relation(&session.server, &insert.name)?;
+                    vec![format!(
+                        "Insert: {}, topic={}, partitions={}",
+                        relation.name, relation.topic, relation.partitions
+                    )]
+                }
+                _ => {
+                    return Err(SqlError::unsupported(
+                        "EXPLAIN of this statement is not supported",
+                    ));
+                }
+            }
+        }
+    };
+    SmallResult::new("EXPLAIN").text(COLUMN, lines).finish()
+}
+
+fn query(session: &Session, name: &str, analyze: bool) -> SessionResult<Vec<String>> {
+    let catalog = session.server.coordinator.catalog();
+    let query = catalog
+        .query(name)
+        .ok_or_else(|| unknown_query(&catalog, name))?;
+    let mut lines = explain_dataflow(&query.plan, Some(&query.relation));
+    if !analyze {
+        return Ok(lines);
+    }
+    let Some(status) = session
+        .server
+        .engine
+        .queries()
+        .into_iter()
+        .find(|status| status.id == query.id)
+    else {
+        return Err(SqlError::internal(format!(
+            "the engine does not know query {}",
+            query.name
+        )));
+    };
+    for (line, (rows_in, rows_out, nanos)) in lines.iter_mut().zip(&status.operators) {
+        line.push_str(&format!(
+            " (rows in {rows_in}, rows out {rows_out}, time {:.3} ms)",
+            *nanos as f64 / 1e6
+        ));
+    }
+    let summary = format!(
+        "State: {}, rows in {}, rows out {}, late {}",
+        state(&status),
+        status.rows_in,
+        status.rows_out,
+        status.late
+    );
+    lines.push(summary);
+    Ok(lines)
+}
+
+async fn pull(
+    session: &mut Session,
+    query: &Query,
+    analyze: bool,
+    script: &Arc<str>,
+) -> SessionResult<Vec<String>> {
+    let context = pull_context(session).await?;
+    let query = session.server.coordinator.planner().rewrite_pull(
+        query,
+        script,
+        context.catalog.as_ref(),
+    )?;
+    let script = Arc::clone(script);
+    session
+        .server
+        .workers
+        .run(async move {
+            let located = |error| SqlError::from_datafusion(&error, &script);
+            let ready = context
+                .bind(query)
+                .await
+                .map_err(located)?
+                .plan()
+                .await
+                .map_err(located)?;
+            match analyze {
+                true => ready.explain_analyze().await.map_err(located),
+                false => Ok(ready.explain()),
+            }
+        })
+        .await
+}
+
+fn push(session: &Session, query: &Query, script: &str) -> SessionResult<Vec<String>> {
+    let coordinator = &session.server.coordinator;
+    let plan = coordinator
+        .planner()
+        .plan_push(query, script, coordinator.catalog().as_ref())?;
+    let mut lines = explain_dataflow(&plan.plan, None);
+    if let Some(limit) = plan.limit {
+        lines.push(format!("Limit: {limit}"));
+    }
+    Ok(lines)
+}
+
+/// Plans as CREATE would, under ids that are never given out.
+fn create(session: &Session, statement: &Statement, script: &str) -> SessionResult<Vec<String>> {
+    let coordinator = &session.server.coordinator;
+    let catalog = coordinator.catalog();
+    let (relation, query) = (RelationId(0), QueryId(0));
+    let reset = session
+        .variables
+        .offset_reset()
+        .unwrap_or(OffsetReset::Earliest);
+    let Planned { relation, query } = coordinator.planner().plan_create(
+        statement,
+        script,
+        catalog.as_ref(),
+        relation,
+        query,
+        reset,
+    )?;
+    Ok(match query {
+        Some(query) => {
+            let sink = (!query.is_keeper()).then_some(relation.as_ref());
+            explain_dataflow(&query.plan, sink)
+        }
+        None => {
+            let declared = format!(
+                "Declare: stream {}, topic={}, partitions={}, key_format={}, value_format={}",
+                relation.name,
+                relation.topic,
+                relation.partitions,
+                relation.key_format.name,
+                relation.value_format.name
+            );
+            vec![declared]
+        }
+    })
+}

@@ -1,0 +1,74 @@
+//! Small results that are made at once: what SHOW, DESCRIBE and EXPLAIN answer.
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{ArrayRef, Int64Array, StringArray},
+    datatypes::{Field, Schema, SchemaRef},
+    record_batch::RecordBatch,
+};
+
+use crate::{
+    session::{Rows, SessionResult},
+    sqlstate::SqlError,
+};
+
+/// A result that is built column by column.
+pub struct SmallResult {
+    tag: &'static str,
+    fields: Vec<Field>,
+    columns: Vec<ArrayRef>,
+}
+
+impl SmallResult {
+    /// A result without columns.
+    pub fn new(tag: &'static str) -> Self {
+        Self {
+            tag,
+            fields: Vec::new(),
+            columns: Vec::new(),
+        }
+    }
+
+    /// Adds a text column.
+    pub fn text<S: Into<String>>(self, name: &str, values: impl IntoIterator<Item = S>) -> Self {
+        let values = values.into_iter().map(|value| Some(value.into()));
+        self.optional_text(name, values)
+    }
+
+    /// Adds a text column with NULLs.
+    pub fn optional_text(
+        self,
+        name: &str,
+        values: impl IntoIterator<Item = Option<String>>,
+    ) -> Self {
+        let values: StringArray = values.into_iter().collect();
+        self.column(name, Arc::new(values))
+    }
+
+    /// Adds a column of numbers.
+    pub fn number(self, name: &str, values: impl IntoIterator<Item = Option<i64>>) -> Self {
+        let values: Int64Array = values.into_iter().collect();
+        self.column(name, Arc::new(values))
+    }
+
+    fn column(mut self, name: &str, values: ArrayRef) -> Self {
+        self.fields
+            .push(Field::new(name, values.data_type().clone(), true));
+        self.columns.push(values);
+        self
+    }
+
+    /// The rows.
+    pub fn finish(self) -> SessionResult<Rows> {
+        let schema: SchemaRef = Arc::new(Schema::new(self.fields));
+        let batch =
+            RecordBatch::try_new(Arc::clone(&schema), self.columns).map_err(SqlError::from)?;
+        Ok(Rows {
+            schema,
+            stream: Box::pin(futures::stream::iter([Ok(batch)])),
+            tag: self.tag,
+            endless: false,
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! Logs and metrics of the process.
+//!
+//! Logs go to stderr through `tracing`. Metrics go to one recorder for the process; this file declares the server's own, with help texts.
+
+use std::sync::OnceLock;
+
+use metrics::{describe_counter, describe_gauge};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::{EnvFilter, filter::ParseError};
+
+/// Rows written by INSERT and COPY.
+pub const ROWS_WRITTEN: &str = "highwater_rows_written_total";
+/// Rows that a continuous query took from its sources.
+pub const QUERY_ROWS_IN: &str = "highwater_query_rows_in_total";
+/// Rows of change that a continuous query made.
+pub const QUERY_ROWS_OUT: &str = "highwater_query_rows_out_total";
+/// Rows that came after their window had closed.
+pub const QUERY_ROWS_LATE: &str = "highwater_query_rows_late_total";
+/// Continuous queries by state.
+pub const QUERIES: &str = "highwater_queries";
+/// Next offset that the continuous queries read of a partition.
+pub const SOURCE_POSITION: &str = "highwater_source_position";
+/// Records between that position and the end of the partition.
+pub const SOURCE_LAG: &str = "highwater_source_lag";
+/// Records that could not be decoded.
+pub const SOURCE_REJECTED: &str = "highwater_source_rejected_total";
+/// The last committed step.
+pub const STEP: &str = "highwater_step";
+
+/// Sends logs to stderr. Fails when `filter` cannot be read; a second call keeps the first subscriber.
+pub fn init_logs(filter: &str) -> Result<(), ParseError> {
+    let filter = EnvFilter::try_new(filter)?;
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(true)
+        .finish();
+    if tracing::subscriber::set_global_default(subscriber).is_err() {
+        tracing::debug!("logs were set up before");
+    }
+    Ok(())
+}
+
+/// The process's metrics; the first call installs the recorder.
+pub fn metrics() -> &'static PrometheusHandle {
+    static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
+    HANDLE.get_or_init(|| {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        if metrics::set_global_recorder(recorder).is_err() {
+            tracing::warn!("another metrics recorder is installed; /metrics stays empty");
+        }
+        describe();
+        handle
+    })
+}
+
+fn describe() {
+    crate::pgwire::describe_metrics();
+    describe_counter!(ROWS_WRITTEN, "Rows written by INSERT and COPY");
+    describe_counter!(
+        QUERY_ROWS_IN,
+        "Rows that a continuous query took from its sources since the process began"
+    );
+    describe_counter!(
+        QUERY_ROWS_OUT,
+        "Rows of change that a continuous query made since the process began"
+    );
+    describe_counter!(
+        QUERY_ROWS_LATE,
+        "Rows that came after their window had closed since the process began"
+    );
+    describe_gauge!(QUERIES, "Continuous queries by state");
+    describe_gauge!(
+        SOURCE_POSITION,
+        "Next offset that the continuous queries read of a partition"
+    );
+    describe_gauge!(
+        SOURCE_LAG,
+        "Records between a partition's end and the queries' position"
+    );
+    describe_counter!(
+        SOURCE_REJECTED,
+        "Records that could not be decoded since the process began"
+    );
+    describe_gauge!(STEP, "The last committed step");
+}
