@@ -16,8 +16,9 @@ use highwater_sql::{Statement, parse_statement};
 use self::{catalog::TestCatalog, invariants::check_plan};
 use crate::{
     PlanContext, PlanError, PlanResult,
-    catalog::{QueryId, Relation, RelationId},
-    explain_dataflow, plan_create_as, plan_create_source, plan_push, rewrite_pull,
+    catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
+    explain_dataflow, plan_create_as, plan_create_source, plan_push, plan_source_table,
+    rewrite_pull,
     types::sql_name,
 };
 
@@ -55,6 +56,53 @@ fn planning_is_repeatable() {
         );
         catalog.add_result_of(&statement, &functions);
     }
+}
+
+/// A declared table is kept by its source alone, with every column and its key.
+#[test]
+fn a_declared_table_is_one_source() {
+    let functions = functions();
+    let mut catalog = TestCatalog::default();
+    let statement =
+        "CREATE TABLE t (v BIGINT, a INT PRIMARY KEY, b VARCHAR PRIMARY KEY) WITH (partitions = 3)";
+    catalog.add_result_of(statement, &functions);
+    let relation = catalog.relation("t").expect("the table was made");
+    let plan = plan_source_table(relation.clone());
+    check_plan(&plan, Some(&relation));
+    assert_eq!(plan.nodes.len(), 1);
+    assert_eq!(
+        (plan.kind, plan.slots, plan.window),
+        (SourceKind::Table, 3, None)
+    );
+    assert_eq!(plan.key, vec![1, 2]);
+    assert!(plan.root().changing);
+}
+
+/// Each source of a push query is told once, in the order that the plan reads them.
+#[test]
+fn push_queries_tell_their_sources() {
+    let functions = functions();
+    let mut catalog = TestCatalog::default();
+    catalog.add_result_of("CREATE STREAM s (x INT)", &functions);
+    catalog.add_result_of("CREATE STREAM t (x INT)", &functions);
+    let statement =
+        "SELECT x FROM t UNION ALL SELECT x FROM s UNION ALL SELECT x FROM t EMIT CHANGES";
+    let Statement::Query(query) = parse_statement(statement).expect("valid").statement else {
+        panic!("a query");
+    };
+    let ctx = PlanContext {
+        catalog: &catalog,
+        functions: &functions,
+        default_partitions: 4,
+    };
+    let planned = plan_push(&query, &ctx).expect("a plan");
+    let names: Vec<&str> = planned
+        .sources
+        .iter()
+        .map(|source| source.name.as_str())
+        .collect();
+    assert_eq!(names, ["t", "s"]);
+    assert_eq!(planned.limit, None);
 }
 
 fn check_golden(name: &str) {
@@ -150,6 +198,7 @@ fn try_describe(
             let planned = plan_create_as(&create, &ctx, RelationId(1), QueryId(7))?;
             check_plan(&planned.plan, Some(&planned.relation));
             let mut lines = explain_dataflow(&planned.plan, Some(&planned.relation));
+            check_width(&lines);
             lines.push(describe_relation(&planned.relation));
             Ok(lines.join("\n"))
         }
@@ -157,11 +206,18 @@ fn try_describe(
             let planned = plan_push(&query, &ctx)?;
             check_plan(&planned.plan, None);
             let mut lines = explain_dataflow(&planned.plan, None);
+            check_width(&lines);
             lines.extend(planned.limit.map(|limit| format!("limit {limit}")));
             Ok(lines.join("\n"))
         }
         Statement::Query(query) => Ok(rewrite_pull(&query, catalog)?.to_string()),
         other => panic!("{other:?} has no plan"),
+    }
+}
+
+fn check_width(lines: &[String]) {
+    for line in lines {
+        assert!(line.chars().count() <= 100, "too wide: {line}");
     }
 }
 

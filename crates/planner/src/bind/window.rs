@@ -85,7 +85,7 @@ pub(crate) fn window_spec(window: &Window) -> PlanResult<WindowSpec> {
 }
 
 fn check_length(clause: &str, length: Duration) -> PlanResult<()> {
-    if length.as_millis() == 0 || length.subsec_nanos() % 1_000_000 != 0 {
+    if length.as_millis() == 0 || !length.subsec_nanos().is_multiple_of(1_000_000) {
         return Err(PlanError::invalid(
             format!("{clause} must be a whole number of milliseconds above 0"),
             None,

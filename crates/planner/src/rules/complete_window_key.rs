@@ -27,10 +27,7 @@ pub(crate) fn complete_window_key(plan: LogicalPlan) -> PlanResult<LogicalPlan> 
     let mut expressions = projection.expr.clone();
     let missing: Vec<Expr> = [WINDOWSTART, WINDOWEND]
         .into_iter()
-        .filter_map(|bound| match bound_column(aggregate, bound) {
-            Some(column) => Some((bound, column)),
-            None => None,
-        })
+        .filter_map(|bound| Some((bound, bound_column(aggregate, bound)?)))
         .filter(|(bound, column)| !selects(projection, bound, column))
         .map(|(_, column)| Expr::Column(column))
         .collect();
