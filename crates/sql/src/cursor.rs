@@ -10,7 +10,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use crate::error::{Span, SqlError};
 use crate::limits::Limits;
 use crate::name;
-use crate::token::span_of;
+use crate::place::Places;
 
 /// The name of the one schema that sources live in, which clients may write in front of a source's name.
 const DEFAULT_SCHEMA: &str = "public";
@@ -18,7 +18,7 @@ const DEFAULT_SCHEMA: &str = "public";
 /// A place in a list of tokens.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
-    script: &'a str,
+    places: Places<'a>,
     limits: &'a Limits,
     tokens: Vec<TokenWithSpan>,
     index: usize,
@@ -27,15 +27,15 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the first of `tokens`, which end at byte `end` of `script`.
+    /// A cursor at the first of `tokens`, which end at byte `end` of the script.
     pub fn new(
-        script: &'a str,
+        places: Places<'a>,
         limits: &'a Limits,
         tokens: Vec<TokenWithSpan>,
         end: usize,
     ) -> Self {
         Self {
-            script,
+            places,
             limits,
             tokens,
             index: 0,
@@ -43,9 +43,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The text the tokens' spans are about.
+    /// The text the tokens are from.
     pub fn script(&self) -> &'a str {
-        self.script
+        self.places.script
+    }
+
+    /// How to find the tokens in it.
+    pub fn places(&self) -> Places<'a> {
+        self.places
     }
 
     /// The bounds to keep to.
@@ -94,7 +99,22 @@ impl<'a> Cursor<'a> {
     pub fn span_at(&self, index: usize) -> Span {
         self.tokens
             .get(index)
-            .map_or(Span::new(self.end, self.end), |token| span_of(token.span))
+            .map_or(Span::new(self.end, self.end), |token| {
+                self.places.span(token.span)
+            })
+    }
+
+    /// Whether the current token stands right behind the one before it.
+    pub fn is_glued(&self) -> bool {
+        match (
+            self.index
+                .checked_sub(1)
+                .and_then(|before| self.tokens.get(before)),
+            self.tokens.get(self.index),
+        ) {
+            (Some(before), Some(current)) => before.span.end == current.span.start,
+            _ => false,
+        }
     }
 
     /// The source text of the tokens in a range, as written.
@@ -102,7 +122,7 @@ impl<'a> Cursor<'a> {
         if range.is_empty() {
             return "";
         }
-        &self.script[self.span_at(range.start).start..self.span_at(range.end - 1).end]
+        &self.places.script[self.span_at(range.start).start..self.span_at(range.end - 1).end]
     }
 
     /// The current token, and on to the next one.
@@ -305,7 +325,7 @@ impl<'a> Cursor<'a> {
             }
         }
         Err(SqlError::syntax(
-            self.script,
+            self.places.script,
             self.span(),
             "this bracket is never closed",
         ))
@@ -318,7 +338,7 @@ impl<'a> Cursor<'a> {
 
     /// An error about the current token.
     pub fn error(&self, message: impl Into<String>) -> SqlError {
-        SqlError::syntax(self.script, self.span(), message)
+        SqlError::syntax(self.places.script, self.span(), message)
     }
 
     /// An error about the current token that names a known thing that Highwater does not have.

@@ -24,7 +24,8 @@ use crate::duration::format_duration;
 use crate::limits::Limits;
 use crate::name::{force_quote_name, is_plain_word, quote_literal, quote_name};
 use crate::parser::streaming;
-use crate::token::{Splitter, span_of};
+use crate::place::{Place, Places};
+use crate::token::Splitter;
 
 /// A statement as canonical text, without a `;`.
 pub fn format_statement(statement: &Statement) -> String {
@@ -520,7 +521,12 @@ fn clause_start(body: &str, tokens: &[TokenWithSpan], behind: &[&str]) -> usize 
                     && streaming::is_any(tokens, index, behind)
                     && !streaming::operand_is_due(tokens, index) =>
             {
-                return span_of(token.span).start;
+                let start = Place::start();
+                return Places {
+                    script: body,
+                    start,
+                }
+                .offset(token.span.start);
             }
             _ => {}
         }

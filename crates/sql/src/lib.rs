@@ -16,6 +16,7 @@ mod format;
 mod limits;
 mod name;
 mod parser;
+mod place;
 mod scan;
 mod standard;
 mod token;

@@ -2,7 +2,7 @@
 //!
 //! The [`Scanner`] finds blanks and statement ends; what stands between blanks goes to the standard tokenizer. The tokens that come out
 //! differ from the standard ones in four ways:
-//! - a location's column is the byte offset in the *script* plus one, and its line is always 1 (see [`span_of`]);
+//! - a location is one in the *script*, not in the text that was given to the tokenizer;
 //! - an unquoted word is in lower case (ASCII letters, as PostgreSQL folds them), and a name in `` ` `` is one in `"`;
 //! - `E'..'`, `U&'..'`, `N'..'` and `$$..$$` are plain string literals with the text they stand for;
 //! - there are no blanks and no comments.
@@ -12,6 +12,7 @@ use sqlparser::tokenizer::{Location, Span as StdSpan, Token, TokenWithSpan, Toke
 use crate::dialect::HighwaterDialect;
 use crate::error::{Span, SqlError};
 use crate::limits::Limits;
+use crate::place::{Place, Places};
 use crate::scan::{Piece, PieceKind, Scanner};
 
 /// The longest text without a blank, comma, bracket or quote, in bytes: no token that means anything is longer, and it bounds what the
@@ -20,28 +21,14 @@ const MAX_RUN_BYTES: usize = 16 * 1024;
 
 /// One statement's tokens, without the `;`.
 #[derive(Debug)]
-pub(crate) struct StatementTokens {
+pub(crate) struct StatementTokens<'a> {
     pub tokens: Vec<TokenWithSpan>,
+    /// The script, and where the first token stands.
+    pub places: Places<'a>,
+    /// The bytes from the first token to the last; empty if there is none.
+    pub span: Span,
     /// Where the statement ends: the offset of its `;`, or of the end of the text.
     pub end: usize,
-}
-
-/// The bytes of the script that a standard span stands for.
-pub(crate) fn span_of(span: StdSpan) -> Span {
-    Span::new(offset_of(span.start), offset_of(span.end))
-}
-
-/// The byte offset that a location made by this module stands for.
-pub(crate) fn offset_of(location: Location) -> usize {
-    usize::try_from(location.column)
-        .unwrap_or(usize::MAX)
-        .saturating_sub(1)
-}
-
-/// The inverse of [`span_of`].
-fn std_span(span: Span) -> StdSpan {
-    let location = |offset: usize| Location::new(1, offset as u64 + 1);
-    StdSpan::new(location(span.start), location(span.end))
 }
 
 /// Cuts a script into the tokens of its statements, one call each.
@@ -51,6 +38,8 @@ pub(crate) struct Splitter<'a> {
     limits: &'a Limits,
     dialect: HighwaterDialect,
     tokens_left: usize,
+    /// How far the script is tokenized.
+    place: Place,
     finished: bool,
 }
 
@@ -63,17 +52,18 @@ impl<'a> Splitter<'a> {
             limits,
             dialect: HighwaterDialect::for_tokens(0),
             tokens_left: limits.tokens,
+            place: Place::start(),
             finished: false,
         }
     }
 
     /// The next statement's tokens (none, for an empty statement), or `None` at the end of the script.
-    pub fn next_statement(&mut self) -> Result<Option<StatementTokens>, SqlError> {
+    pub fn next_statement(&mut self) -> Result<Option<StatementTokens<'a>>, SqlError> {
         if self.finished {
             return Ok(None);
         }
-        let mut tokens = Vec::new();
-        // The tokens' text that was scanned but not tokenized yet: pieces with nothing between them belong together (`E'..'`, `a.b`).
+        let mut statement = self.empty_statement();
+        // The text that was scanned but not tokenized yet: pieces with nothing between them belong together (`E'..'`, `a.b`).
         let mut pending: Option<Span> = None;
         let mut depth = 0_usize;
         while let Some(piece) = self.scanner.next() {
@@ -85,83 +75,100 @@ impl<'a> Splitter<'a> {
                 )
             })?;
             match kind {
-                PieceKind::Plain | PieceKind::Quoted => {
-                    let run = pending.get_or_insert(Span::new(span.start, span.start));
+                PieceKind::Plain => {
+                    let run = pending.get_or_insert(span);
                     run.end = span.end;
-                    if kind == PieceKind::Plain && run.end - run.start > MAX_RUN_BYTES {
-                        return Err(self.too_complex(
-                            format!("more than {MAX_RUN_BYTES} bytes without a blank"),
-                            span,
-                        ));
+                    if run.end - run.start > MAX_RUN_BYTES {
+                        let what = format!("more than {MAX_RUN_BYTES} bytes without a blank");
+                        return Err(self.too_complex(what, span));
                     }
-                    if kind == PieceKind::Plain {
-                        continue;
-                    }
-                    self.tokenize(pending.take(), &mut tokens)?;
                 }
-                PieceKind::Blank => self.tokenize(pending.take(), &mut tokens)?,
+                PieceKind::Quoted => {
+                    let run =
+                        Span::new(pending.take().map_or(span.start, |run| run.start), span.end);
+                    self.tokenize(Some(run), &mut statement)?;
+                }
+                PieceKind::Blank => self.tokenize(pending.take(), &mut statement)?,
                 PieceKind::Open | PieceKind::Close | PieceKind::Comma => {
-                    self.tokenize(pending.take(), &mut tokens)?;
-                    self.tokenize(Some(span), &mut tokens)?;
+                    self.tokenize(pending.take(), &mut statement)?;
+                    self.tokenize(Some(span), &mut statement)?;
                     match kind {
                         PieceKind::Open => depth += 1,
                         PieceKind::Close => depth = depth.saturating_sub(1),
                         _ => {}
                     }
                     if depth > self.limits.depth {
-                        return Err(self.too_complex(
-                            format!("nested deeper than {}", self.limits.depth),
-                            span,
-                        ));
+                        let what = format!("nested deeper than {}", self.limits.depth);
+                        return Err(self.too_complex(what, span));
                     }
                 }
                 PieceKind::Semicolon => {
-                    self.tokenize(pending.take(), &mut tokens)?;
-                    return Ok(Some(StatementTokens {
-                        tokens,
-                        end: span.start,
-                    }));
+                    self.tokenize(pending.take(), &mut statement)?;
+                    statement.end = span.start;
+                    return Ok(Some(statement));
                 }
             }
         }
         self.finished = true;
-        self.tokenize(pending.take(), &mut tokens)?;
-        Ok(Some(StatementTokens {
-            tokens,
-            end: self.script.len(),
-        }))
+        self.tokenize(pending.take(), &mut statement)?;
+        Ok(Some(statement))
+    }
+
+    /// A statement that has no tokens yet, and ends with the script.
+    fn empty_statement(&self) -> StatementTokens<'a> {
+        let places = Places {
+            script: self.script,
+            start: self.place,
+        };
+        let end = self.script.len();
+        StatementTokens {
+            tokens: Vec::new(),
+            places,
+            span: Span::new(end, end),
+            end,
+        }
     }
 
     /// Appends the tokens of the text at `run`.
     fn tokenize(
         &mut self,
         run: Option<Span>,
-        tokens: &mut Vec<TokenWithSpan>,
+        statement: &mut StatementTokens<'a>,
     ) -> Result<(), SqlError> {
         let Some(run) = run else {
             return Ok(());
         };
-        let text = &self.script[run.range()];
-        let mut clock = OffsetClock::new(text, run.start);
+        self.place.advance(self.script, run.start);
+        let place = self.place;
+        let tokens = &mut statement.tokens;
         let before = tokens.len();
-        Tokenizer::new(&self.dialect, text)
+        if before == 0 {
+            statement.places.start = place;
+            statement.span.start = run.start;
+        }
+        statement.span.end = run.end;
+        Tokenizer::new(&self.dialect, &self.script[run.range()])
             .tokenize_with_location_into_buf_with_mapper(tokens, |token| {
-                let span = Span::new(clock.offset(token.span.start), clock.offset(token.span.end));
-                TokenWithSpan::new(fold(token.token), std_span(span))
+                let span = StdSpan::new(
+                    place.absolute(token.span.start),
+                    place.absolute(token.span.end),
+                );
+                TokenWithSpan::new(fold(token.token), span)
             })
             .map_err(|error| {
-                let at = OffsetClock::new(text, run.start).offset(error.location);
-                let message = lower_first(&error.message);
-                SqlError::syntax(self.script, Span::new(at.min(run.end), run.end), message)
+                let at = statement.places.offset(place.absolute(error.location));
+                SqlError::syntax(
+                    self.script,
+                    Span::new(at.min(run.end), run.end),
+                    lower_first(&error.message),
+                )
             })?;
         split_closing_brackets(tokens, before);
-        refuse_ambiguous_names(&tokens[before..])?;
-        self.tokens_left = self
-            .tokens_left
-            .checked_sub(tokens.len() - before)
-            .ok_or_else(|| {
-                self.too_complex(format!("more than {} tokens", self.limits.tokens), run)
-            })?;
+        refuse_ambiguous_names(statement.places, &tokens[before..])?;
+        let count = tokens.len() - before;
+        self.tokens_left = self.tokens_left.checked_sub(count).ok_or_else(|| {
+            self.too_complex(format!("more than {} tokens", self.limits.tokens), run)
+        })?;
         Ok(())
     }
 
@@ -215,14 +222,14 @@ fn fold(token: Token) -> Token {
 
 /// The standard tree cannot tell a quotation mark in a name from an escaped one when they stand side by side, so a statement that has
 /// such a name could not be written back.
-fn refuse_ambiguous_names(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
+fn refuse_ambiguous_names(places: Places, tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
     for token in tokens {
         if let Token::Word(word) = &token.token
             && word.quote_style.is_some()
             && (word.value.contains("\"\"") || word.value.contains("\\\""))
         {
             let what = "a name with a quotation mark behind a quotation mark or backslash";
-            return Err(SqlError::unsupported(what, span_of(token.span)));
+            return Err(SqlError::unsupported(what, places.span(token.span)));
         }
     }
     Ok(())
@@ -240,19 +247,20 @@ fn split_closing_brackets(tokens: &mut Vec<TokenWithSpan>, from: usize) {
             tokens.push(token);
             continue;
         }
-        let Span { mut start, end } = span_of(token.span);
-        while start < end {
-            let length = (end - start).min(2);
+        let Location { line, mut column } = token.span.start;
+        while column < token.span.end.column {
+            let length = (token.span.end.column - column).min(2);
             let part = if length == 2 {
                 Token::ShiftRight
             } else {
                 Token::Gt
             };
-            tokens.push(TokenWithSpan::new(
-                part,
-                std_span(Span::new(start, start + length)),
-            ));
-            start += length;
+            let (start, end) = (
+                Location::new(line, column),
+                Location::new(line, column + length),
+            );
+            tokens.push(TokenWithSpan::at(part, start, end));
+            column += length;
         }
     }
 }
@@ -263,38 +271,6 @@ fn lower_first(message: &str) -> String {
     match chars.next() {
         Some(first) => first.to_lowercase().chain(chars).collect(),
         None => String::new(),
-    }
-}
-
-/// Turns the tokenizer's lines and columns into offsets. Locations must come in ascending order, so that all of a text costs one pass.
-struct OffsetClock<'a> {
-    rest: std::str::Chars<'a>,
-    location: Location,
-    offset: usize,
-}
-
-impl<'a> OffsetClock<'a> {
-    fn new(text: &'a str, base: usize) -> Self {
-        Self {
-            rest: text.chars(),
-            location: Location::new(1, 1),
-            offset: base,
-        }
-    }
-
-    fn offset(&mut self, location: Location) -> usize {
-        while self.location < location {
-            let Some(c) = self.rest.next() else {
-                break;
-            };
-            self.offset += c.len_utf8();
-            if c == '\n' {
-                self.location = Location::new(self.location.line + 1, 1);
-            } else {
-                self.location.column += 1;
-            }
-        }
-        self.offset
     }
 }
 
@@ -310,7 +286,7 @@ mod tests {
             let texts = statement.tokens.iter().map(|token| {
                 (
                     token.token.to_string(),
-                    script[span_of(token.span).range()].to_string(),
+                    script[statement.places.span(token.span).range()].to_string(),
                 )
             });
             statements.push(texts.collect());

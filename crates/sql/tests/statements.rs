@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use highwater_sql::sqlparser::ast::Expr;
 use highwater_sql::{
     Copy, CopyDirection, CopyFormat, CopyOptions, CopyTarget, Emit, InsertSource, Query, Statement,
     Window, WindowKind, parse_script, parse_statement,
@@ -576,4 +577,22 @@ fn scripts_keep_text_and_place() {
     assert_eq!(parse_script(" ;; ").unwrap().len(), 1);
     assert_eq!(parse_script("").unwrap()[0].statement, Statement::Empty);
     assert!(parse_statement("SELECT 1; SELECT 2").is_err());
+}
+
+/// The standard tree's own places are lines and columns of the script, in characters, so that a planner can report them.
+#[test]
+fn trees_have_the_script_s_lines_and_columns() {
+    let script = "SELECT 'ä\n'; /* ö */\n SELECT 'ü', wrong FROM s EMIT CHANGES";
+    let parsed = parse_script(script).unwrap();
+    let Statement::Query(query) = &parsed[1].statement else {
+        panic!("not a query");
+    };
+    let select = query.body.body.as_select().unwrap();
+    let highwater_sql::sqlparser::ast::SelectItem::UnnamedExpr(Expr::Identifier(ident)) =
+        &select.projection[1]
+    else {
+        panic!("not a name: {select}");
+    };
+    assert_eq!((ident.span.start.line, ident.span.start.column), (3, 14));
+    assert_eq!((ident.span.end.line, ident.span.end.column), (3, 19));
 }

@@ -22,7 +22,7 @@ use crate::ast::{Explain, ExplainTarget, Statement};
 use crate::cursor::Cursor;
 use crate::error::{Span, SqlError};
 use crate::limits::Limits;
-use crate::token::{self, Splitter};
+use crate::token::{self, Splitter, StatementTokens};
 
 /// A statement with the text it was made from.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,25 +69,25 @@ pub fn parse_script_within(
     let mut statements = Vec::new();
     let mut splitter = Splitter::new(script, limits);
     while let Some(tokens) = splitter.next_statement()? {
-        let mut cursor = Cursor::new(script, limits, tokens.tokens, tokens.end);
-        if cursor.at_end() {
+        let StatementTokens {
+            tokens,
+            places,
+            span,
+            end,
+        } = tokens;
+        if tokens.is_empty() {
             continue;
         }
         if statements.len() == limits.statements {
             let what = format!("more than {} statements in one script", limits.statements);
-            return Err(SqlError::TooComplex {
-                what,
-                span: cursor.span(),
-            });
+            return Err(SqlError::TooComplex { what, span });
         }
-        let text = cursor.text(0..cursor.len());
-        let start = cursor.span().start;
+        let mut cursor = Cursor::new(places, limits, tokens, end);
         let statement = statement(&mut cursor)?;
         cursor.expect_end()?;
-        let span = Span::new(start, start + text.len());
         statements.push(ParsedStatement {
             statement,
-            text: text.to_string(),
+            text: script[span.range()].to_string(),
             span,
         });
     }

@@ -32,7 +32,7 @@ fn query(cursor: &mut Cursor, range: Range<usize>) -> Result<Query, SqlError> {
     let start = cursor.span_at(range.start);
     let end = cursor.span_at(range.end).start;
     let source = Source {
-        script: cursor.script(),
+        places: cursor.places(),
         limits: cursor.limits(),
         end,
     };

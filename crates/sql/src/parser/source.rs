@@ -109,13 +109,13 @@ fn expect_topic(cursor: &mut Cursor) -> Result<String, SqlError> {
         return cursor.expect_name("the name of a topic");
     }
     let start = cursor.index();
-    let mut end = cursor.span().start;
-    while matches!(
-        cursor.peek(),
-        Some(Token::Word(_) | Token::Number(..) | Token::Period | Token::Minus)
-    ) && cursor.span().start == end
-    {
-        end = cursor.span().end;
+    let is_part = |token: Option<&Token>| {
+        matches!(
+            token,
+            Some(Token::Word(_) | Token::Number(..) | Token::Period | Token::Minus)
+        )
+    };
+    while is_part(cursor.peek()) && (cursor.index() == start || cursor.is_glued()) {
         cursor.next();
     }
     if start == cursor.index() {

@@ -13,7 +13,6 @@ use crate::cursor::Cursor;
 use crate::duration::{expect_duration, expect_positive_duration};
 use crate::error::{Span, SqlError};
 use crate::standard::Source;
-use crate::token::span_of;
 
 /// A query's tokens without the streaming clauses, and those clauses.
 #[derive(Debug)]
@@ -80,7 +79,7 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
     let mut set_operator = false;
     let mut at = 0;
     while at < tokens.len() {
-        let span = span_of(tokens[at].span);
+        let span = || source.places.span(tokens[at].span);
         refuse_clause_as_table(source, tokens, at)?;
         match &tokens[at].token {
             Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
@@ -91,9 +90,9 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
             {
                 set_operator = true
             }
-            Token::Word(_) => refuse_join_window(tokens, at)?,
+            Token::Word(_) => refuse_join_window(source, tokens, at)?,
             Token::CustomBinaryOperator(operator) if operator == "->*" => {
-                return Err(SqlError::unsupported("\"->*\"", span)
+                return Err(SqlError::unsupported("\"->*\"", span())
                     .with_hint("name the fields of the struct"));
             }
             _ => {}
@@ -108,14 +107,14 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
         }
         if depth > 0 {
             return Err(
-                SqlError::unsupported(format!("{} in a subquery", clause.name()), span)
+                SqlError::unsupported(format!("{} in a subquery", clause.name()), span())
                     .with_hint("make the inner query a table of its own with CREATE TABLE .. AS"),
             );
         }
         if found.iter().any(|(other, _)| other.is_same_kind(clause)) {
             return Err(SqlError::syntax(
-                source.script,
-                span,
+                source.places.script,
+                span(),
                 format!("{} is given twice", clause.name()),
             ));
         }
@@ -123,8 +122,8 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
             Clause::Window => {
                 close_of(tokens, at + 2).ok_or_else(|| {
                     SqlError::syntax(
-                        source.script,
-                        span_of(tokens[at + 2].span),
+                        source.places.script,
+                        source.places.span(tokens[at + 2].span),
                         "this bracket is never closed",
                     )
                 })? + 1
@@ -141,7 +140,7 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
     if let Some((clause, range)) = in_branch {
         let what = format!("{} beside UNION, INTERSECT or EXCEPT", clause.name());
         return Err(
-            SqlError::unsupported(what, span_of(tokens[range.start].span))
+            SqlError::unsupported(what, source.places.span(tokens[range.start].span))
                 .with_hint("make each branch a table of its own with CREATE TABLE .. AS"),
         );
     }
@@ -217,8 +216,8 @@ fn refuse_clause_as_table(
     ];
     if is_any(tokens, at, &["from", "join"]) && is_any(tokens, at + 1, clauses) {
         return Err(SqlError::syntax(
-            source.script,
-            span_of(tokens[at + 1].span),
+            source.places.script,
+            source.places.span(tokens[at + 1].span),
             "expected a table",
         ));
     }
@@ -226,7 +225,7 @@ fn refuse_clause_as_table(
 }
 
 /// `JOIN t WITHIN 1 HOUR ON ..` is ksqlDB's; `WITHIN GROUP (..)` is standard.
-fn refuse_join_window(tokens: &[TokenWithSpan], at: usize) -> Result<(), SqlError> {
+fn refuse_join_window(source: Source, tokens: &[TokenWithSpan], at: usize) -> Result<(), SqlError> {
     let measures = matches!(
         tokens.get(at + 1).map(|token| &token.token),
         Some(Token::Number(..) | Token::LParen)
@@ -234,7 +233,7 @@ fn refuse_join_window(tokens: &[TokenWithSpan], at: usize) -> Result<(), SqlErro
     if is_any(tokens, at, &["within"]) && measures && !operand_is_due(tokens, at) {
         return Err(SqlError::unsupported(
             "WITHIN in a join",
-            span_of(tokens[at].span),
+            source.places.span(tokens[at].span),
         ));
     }
     Ok(())
@@ -312,8 +311,8 @@ pub(crate) fn is_any(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> boo
 fn parse_window(source: Source, tokens: Vec<TokenWithSpan>) -> Result<Window, SqlError> {
     let end = tokens
         .last()
-        .map_or(source.end, |token| span_of(token.span).start);
-    let mut cursor = Cursor::new(source.script, source.limits, tokens, end);
+        .map_or(source.end, |token| source.places.span(token.span).start);
+    let mut cursor = Cursor::new(source.places, source.limits, tokens, end);
     cursor.expect("window")?;
     let kind = cursor.expect_one_of(&["tumbling", "hopping", "session"])?;
     cursor.expect_token(&Token::LParen)?;
@@ -344,7 +343,7 @@ fn parse_window(source: Source, tokens: Vec<TokenWithSpan>) -> Result<Window, Sq
         };
         if repeated.is_some() {
             return Err(SqlError::syntax(
-                source.script,
+                source.places.script,
                 start,
                 "this part of the window is given twice",
             ));

@@ -27,7 +27,7 @@ pub fn parse_type(text: &str) -> Result<SqlType, SqlError> {
     let tokens = splitter
         .next_statement()?
         .ok_or_else(|| SqlError::syntax(text, end, "expected a type"))?;
-    let mut cursor = Cursor::new(text, &limits, tokens.tokens, tokens.end);
+    let mut cursor = Cursor::new(tokens.places, &limits, tokens.tokens, tokens.end);
     let data_type = expect_type(&mut cursor)?;
     cursor.expect_end()?;
     Ok(data_type)
@@ -244,14 +244,11 @@ impl TypeParser<'_, '_> {
         let mut fields: Vec<(String, SqlType)> = Vec::new();
         let mut names = HashSet::new();
         loop {
-            let span = self.cursor.span();
+            let start = self.cursor.index();
             let name = self.cursor.expect_name("the name of a field")?;
             if !names.insert(name.clone()) {
-                return Err(SqlError::syntax(
-                    self.cursor.script(),
-                    span,
-                    "this field is declared twice",
-                ));
+                self.cursor.rewind(start);
+                return Err(self.cursor.error("this field is declared twice"));
             }
             fields.push((name, self.expect_type()?));
             if self.half_closed || !self.cursor.accept_token(&Token::Comma) {

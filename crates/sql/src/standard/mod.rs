@@ -9,12 +9,12 @@ mod shape;
 
 use sqlparser::ast as std_ast;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use crate::dialect::HighwaterDialect;
 use crate::error::{Span, SqlError};
 use crate::limits::Limits;
-use crate::token::span_of;
+use crate::place::Places;
 
 /// Nesting up to which the caller's own stack is enough: for some 300 kilobytes in an optimized build, a megabyte in others.
 const SHALLOW_DEPTH: usize = if cfg!(debug_assertions) { 3 } else { 12 };
@@ -31,8 +31,8 @@ const STACK_PER_COUNT: usize = 128 * 1024;
 /// Where the tokens given to the standard parser came from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
-    /// The script that spans are about.
-    pub script: &'a str,
+    /// The script, and how to find tokens in it.
+    pub places: Places<'a>,
     /// The bounds to keep to.
     pub limits: &'a Limits,
     /// Where an error at the end of the tokens points to.
@@ -94,9 +94,6 @@ fn run<T>(
 ) -> Result<T, SqlError> {
     let count = tokens.len();
     let dialect = HighwaterDialect::for_tokens(count);
-    let start = tokens
-        .first()
-        .map_or(source.end, |token| span_of(token.span).start);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(counts)
         .with_tokens_with_locations(tokens);
@@ -104,77 +101,79 @@ fn run<T>(
     if dialect.is_exhausted() {
         return Err(SqlError::TooComplex {
             what: "nested alternatives take too long to parse".to_string(),
-            span: Span::new(start, source.end),
+            span: whole(source, &parser),
         });
     }
-    let value = result.map_err(|error| convert(source, &parser, count, start, error))?;
+    let value = result.map_err(|error| convert(source, &parser, count, error))?;
     let next = parser.peek_token_ref();
     if next.token != Token::EOF {
         return Err(SqlError::syntax(
-            source.script,
-            span_of(next.span),
+            source.places.script,
+            source.places.span(next.span),
             "expected the end of the statement",
         ));
     }
     Ok(value)
 }
 
+/// The bytes of all the parser's tokens.
+fn whole(source: Source, parser: &Parser) -> Span {
+    let start = source.places.offset(parser.token_at(0).span.start);
+    Span::new(start.min(source.end), source.end)
+}
+
 /// The standard parser's error in our terms. It tells the place in its message only.
-fn convert(
-    source: Source,
-    parser: &Parser,
-    count: usize,
-    start: usize,
-    error: ParserError,
-) -> SqlError {
+fn convert(source: Source, parser: &Parser, count: usize, error: ParserError) -> SqlError {
     let message = match error {
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
         ParserError::RecursionLimitExceeded => {
+            let what = "nested too deeply".to_string();
             return SqlError::TooComplex {
-                what: "nested too deeply".to_string(),
-                span: Span::new(start, source.end),
+                what,
+                span: whole(source, parser),
             };
         }
     };
-    let (message, offset) = split_location(&message);
-    let span = match offset {
-        Some(offset) => token_at(parser, count, offset),
-        None if message.ends_with("found: EOF") => Span::new(source.end, source.end),
-        None => token_at(parser, count, start),
+    let (message, location) = split_location(&message);
+    let token = match location {
+        Some(location) => index_of(parser, count, location),
+        None if message.ends_with("found: EOF") => count,
+        None => 0,
     };
-    SqlError::syntax(source.script, span, reword(message))
+    let span = if token < count {
+        source.places.span(parser.token_at(token).span)
+    } else {
+        Span::new(source.end, source.end)
+    };
+    SqlError::syntax(source.places.script, span, reword(message))
 }
 
-/// The place of the token that starts at byte `offset`, among the parser's `count` tokens.
-fn token_at(parser: &Parser, count: usize, offset: usize) -> Span {
+/// The index of the token that starts at `location`, among the parser's `count` tokens.
+fn index_of(parser: &Parser, count: usize, location: Location) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low + (high - low) / 2;
-        if span_of(parser.token_at(middle).span).start < offset {
+        if parser.token_at(middle).span.start < location {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    if low < count {
-        span_of(parser.token_at(low).span)
-    } else {
-        Span::new(offset, offset)
-    }
+    low
 }
 
-/// Cuts ` at Line: 1, Column: n` off a message; the column is an offset plus one, as the tokens have it.
-fn split_location(message: &str) -> (&str, Option<usize>) {
+/// Cuts ` at Line: n, Column: n` off a message.
+fn split_location(message: &str) -> (&str, Option<Location>) {
     let Some((text, place)) = message.rsplit_once(" at Line: ") else {
         return (message, None);
     };
-    let column = place
-        .rsplit_once("Column: ")
-        .and_then(|(_, column)| column.trim().parse::<usize>().ok());
-    match column {
-        Some(column) if column > 0 => (text, Some(column - 1)),
-        _ => (text, None),
-    }
+    let location = place.split_once(", Column: ").and_then(|(line, column)| {
+        Some(Location::new(
+            line.trim().parse().ok()?,
+            column.trim().parse().ok()?,
+        ))
+    });
+    (text, location)
 }
 
 /// `Expected: an expression, found: FROM` to `expected an expression`, since our errors name the token themselves.
@@ -200,7 +199,7 @@ mod tests {
     fn messages_are_reworded_and_located() {
         assert_eq!(
             split_location("Expected: x, found: y at Line: 1, Column: 5"),
-            ("Expected: x, found: y", Some(4))
+            ("Expected: x, found: y", Some(Location::new(1, 5)))
         );
         assert_eq!(split_location("no place"), ("no place", None));
         assert_eq!(reword("Expected: x, found: y"), "expected x");

@@ -11,7 +11,6 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use super::Source;
 use crate::error::SqlError;
 use crate::limits::Limits;
-use crate::token::span_of;
 
 /// The levels of expressions that a query is worth: its tree goes through some ten kinds of nodes, and their frames are larger.
 const QUERY_WEIGHT: usize = 10;
@@ -107,7 +106,7 @@ pub(super) fn check(source: Source, tokens: &[TokenWithSpan]) -> Result<usize, S
         if let Some(what) = shape.excess(source.limits) {
             return Err(SqlError::TooComplex {
                 what,
-                span: span_of(token.span),
+                span: source.places.span(token.span),
             });
         }
         deepest = deepest.max(shape.recursion());
