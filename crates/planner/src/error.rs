@@ -9,8 +9,7 @@ use sqlparser::tokenizer::Location;
 /// Result of planning.
 pub type PlanResult<T> = Result<T, PlanError>;
 
-/// Where a token stands, as the tree says it. Trees that `highwater_sql` made have all of a script on line 1, with the byte offset plus one as
-/// column; [`PlanError::offset`] undoes that.
+/// Where a token stands in the script: line and column, both counted from 1, columns in characters.
 pub type Position = Location;
 
 /// A planning error. Exhaustive on purpose: the server's map to SQLSTATE has no wildcard, so a new variant cannot fall through it.
@@ -173,12 +172,6 @@ impl PlanError {
             | Self::DataFusion(_)
             | Self::Internal(_) => None,
         }
-    }
-
-    /// The byte offset of the offending token in the script that `highwater_sql` parsed, when known.
-    pub fn offset(&self) -> Option<usize> {
-        let position = self.position()?;
-        usize::try_from(position.column).ok()?.checked_sub(1)
     }
 
     /// What the user can do about it.

@@ -15,7 +15,7 @@ use highwater_sql::{Statement, parse_statement};
 
 use self::{catalog::TestCatalog, invariants::check_plan};
 use crate::{
-    PlanContext, PlanError, PlanResult,
+    PlanContext, PlanError, PlanResult, Position,
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
     explain_dataflow, plan_create_as, plan_create_source, plan_push, plan_source_table,
     rewrite_pull,
@@ -260,21 +260,25 @@ fn describe_relation(relation: &Relation) -> String {
     text
 }
 
+/// The first characters of the token that an error is about.
+fn text_at(statement: &str, position: Position) -> String {
+    let line = statement
+        .lines()
+        .nth(position.line as usize - 1)
+        .expect("the line exists");
+    let behind: String = line
+        .chars()
+        .skip(position.column as usize - 1)
+        .take(20)
+        .collect();
+    behind.trim_end().to_owned()
+}
+
 fn describe_error(error: &PlanError, statement: &str) -> String {
     let mut text = format!("ERROR: {error}");
-    if let Some(offset) = error.offset() {
-        let behind: String = statement[offset..]
-            .chars()
-            .take_while(|c| *c != '\n')
-            .take(20)
-            .collect();
-        write!(
-            text,
-            "
-AT: {}",
-            behind.trim_end()
-        )
-        .expect("writing to a string succeeds");
+    if let Some(position) = error.position() {
+        write!(text, "\nAT: {}", text_at(statement, position))
+            .expect("writing to a string succeeds");
     }
     if let Some(hint) = error.hint() {
         write!(text, "\nHINT: {hint}").expect("writing to a string succeeds");
