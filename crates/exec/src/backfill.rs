@@ -312,7 +312,11 @@ impl Pipeline {
         let mut rows = Vec::new();
         for batch in keeper.version().scan(None)? {
             let placed = exchange.route(Delta::new(batch?, None))?;
-            rows.extend(placed.iter().map(|(slot, delta)| SlotRows::from_delta(*slot, delta)));
+            rows.extend(
+                placed
+                    .iter()
+                    .map(|(slot, delta)| SlotRows::from_delta(*slot, delta)),
+            );
         }
         Ok(rows)
     }

@@ -43,16 +43,33 @@ impl Exchange {
                 .zip(names)
                 .map(|(&column, name)| input.field(column).clone().with_name(name))
                 .collect();
-            Some(encoder(&key_format_spec(format, keys.len())?, Arc::new(Schema::new(fields)))?)
+            Some(encoder(
+                &key_format_spec(format, keys.len())?,
+                Arc::new(Schema::new(fields)),
+            )?)
         };
-        Ok(Self { keys: keys.to_vec(), slots: slots.max(1), encoder, encoded: EncodedRecords::new() })
+        Ok(Self {
+            keys: keys.to_vec(),
+            slots: slots.max(1),
+            encoder,
+            encoded: EncodedRecords::new(),
+        })
     }
 
     /// Places rows of a relation as its topic does.
     pub fn of_relation(relation: &Relation) -> ExecResult<Self> {
         let keys = placing_columns(relation);
-        let names: Vec<String> = keys.iter().map(|&column| relation.columns[column].name.clone()).collect();
-        Self::new(&relation.schema(), &keys, &names, &relation.key_format, relation.partitions)
+        let names: Vec<String> = keys
+            .iter()
+            .map(|&column| relation.columns[column].name.clone())
+            .collect();
+        Self::new(
+            &relation.schema(),
+            &keys,
+            &names,
+            &relation.key_format,
+            relation.partitions,
+        )
     }
 
     /// Splits a delta by slot, keeping the order of rows.

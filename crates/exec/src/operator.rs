@@ -9,8 +9,6 @@ use crate::{delta::Delta, error::ExecResult, state::SlotState};
 
 /// What an operator may ask and tell while a step runs.
 pub struct StepContext<'a> {
-    /// The step.
-    pub step: u64,
     /// This operator's durable state; `None` in a push query, whose state lives as long as its connection.
     pub state: Option<SlotState<'a>>,
     /// Rows dropped since their window had closed.
@@ -58,9 +56,4 @@ pub trait Operator: Send {
 
     /// Hands over what changed since the last call, for a checkpoint.
     fn checkpoint(&mut self, _changes: &mut crate::state::StateChanges) {}
-
-    /// Estimated bytes of state in memory.
-    fn memory(&self) -> usize {
-        0
-    }
 }

@@ -2,12 +2,10 @@
 
 mod aggregate;
 mod assign_windows;
-mod distinct;
 mod filter;
 mod project;
 
 pub use aggregate::Aggregate;
 pub use assign_windows::{AssignWindows, millis};
-pub use distinct::Distinct;
 pub use filter::Filter;
 pub use project::Project;

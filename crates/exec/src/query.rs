@@ -13,7 +13,7 @@ use crate::{
     error::{ExecError, ExecResult},
     exchange::Exchange,
     operator::{Operator, Rejected, StepContext},
-    operators::{Aggregate, AssignWindows, Distinct, Filter, Project},
+    operators::{Aggregate, AssignWindows, Filter, Project},
     source::{SlotRows, source_delta},
     state::{RocksState, StateChanges, StateId, StatePrefix},
 };
@@ -72,47 +72,47 @@ impl QueryGraph {
                 readers[input.0 as usize] += 1;
             }
         }
-        let nodes =
-            plan.nodes
-                .iter()
-                .zip(readers)
-                .map(|(node, readers)| {
-                    let kind = match &node.operator {
-                        PlanOperator::Source {
-                            relation,
-                            projection,
-                        } => NodeKind::Source {
-                            relation: relation.id,
-                            projection: projection.clone(),
-                            schema: node.schema.clone(),
-                        },
-                        PlanOperator::Exchange {
-                            keys,
-                            names,
-                            format,
-                            slots,
-                        } => {
-                            let input = input_schema(&plan, node)?;
-                            NodeKind::Exchange(Exchange::new(&input, keys, names, format, *slots)?)
-                        }
-                        PlanOperator::Union => NodeKind::Union,
-                        _ => {
-                            // Made once here, so that a plan which cannot run is refused before it is part of a step.
-                            let first = instance(&plan, node)?;
-                            let mut slots: Vec<Option<Box<dyn Operator>>> = Vec::new();
-                            slots.resize_with(node.slots.max(1) as usize, || None);
-                            slots[0] = Some(first);
-                            NodeKind::Slots(slots)
-                        }
-                    };
-                    Ok(RunningNode {
-                        kind,
-                        inputs: node.inputs.clone(),
-                        readers,
-                        counters: NodeCounters::default(),
-                    })
+        let nodes = plan
+            .nodes
+            .iter()
+            .zip(readers)
+            .map(|(node, readers)| {
+                let kind = match &node.operator {
+                    PlanOperator::Source {
+                        relation,
+                        projection,
+                    } => NodeKind::Source {
+                        relation: relation.id,
+                        projection: projection.clone(),
+                        schema: node.schema.clone(),
+                    },
+                    PlanOperator::Exchange {
+                        keys,
+                        names,
+                        format,
+                        slots,
+                    } => {
+                        let input = input_schema(&plan, node)?;
+                        NodeKind::Exchange(Exchange::new(&input, keys, names, format, *slots)?)
+                    }
+                    PlanOperator::Union => NodeKind::Union,
+                    _ => {
+                        // Made once here, so that a plan which cannot run is refused before it is part of a step.
+                        let first = instance(&plan, node)?;
+                        let mut slots: Vec<Option<Box<dyn Operator>>> = Vec::new();
+                        slots.resize_with(node.slots.max(1) as usize, || None);
+                        slots[0] = Some(first);
+                        NodeKind::Slots(slots)
+                    }
+                };
+                Ok(RunningNode {
+                    kind,
+                    inputs: node.inputs.clone(),
+                    readers,
+                    counters: NodeCounters::default(),
                 })
-                .collect::<ExecResult<Vec<_>>>()?;
+            })
+            .collect::<ExecResult<Vec<_>>>()?;
         Ok(Self {
             plan,
             query,
@@ -136,28 +136,10 @@ impl QueryGraph {
         self.nodes.iter().map(|node| node.counters).collect()
     }
 
-    /// Estimated bytes of operator state in memory.
-    pub fn memory(&self) -> usize {
-        self.nodes
-            .iter()
-            .filter_map(|node| match &node.kind {
-                NodeKind::Slots(slots) => Some(
-                    slots
-                        .iter()
-                        .flatten()
-                        .map(|operator| operator.memory())
-                        .sum::<usize>(),
-                ),
-                _ => None,
-            })
-            .sum()
-    }
-
     /// Runs one step: the changes of the sources through the graph once, in topological order. With `first`, operators that have a result
     /// without any input give it.
     pub fn run(
         &mut self,
-        step: u64,
         first: bool,
         sources: &RelationRows,
         state: Option<&RocksState>,
@@ -181,7 +163,7 @@ impl QueryGraph {
                 .collect();
             let started = Instant::now();
             let rows_in: usize = deltas.iter().flatten().map(|(_, delta)| delta.rows()).sum();
-            let output = self.run_node(position, step, first, deltas, sources, state, rejected)?;
+            let output = self.run_node(position, first, deltas, sources, state, rejected)?;
             let counters = &mut self.nodes[position].counters;
             let rows_out: usize = output.iter().map(|(_, delta)| delta.rows()).sum();
             counters.rows_in += if inputs.is_empty() { rows_out } else { rows_in } as u64;
@@ -196,7 +178,6 @@ impl QueryGraph {
     fn run_node(
         &mut self,
         position: usize,
-        step: u64,
         first: bool,
         inputs: Vec<Vec<SlotDelta>>,
         sources: &RelationRows,
@@ -255,7 +236,6 @@ impl QueryGraph {
                     let prefix =
                         query.map(|query| StateId::operator(query, node.id).slot(slot as u32));
                     let mut context = StepContext {
-                        step,
                         state: state.zip(prefix).map(|(state, prefix)| state.slot(prefix)),
                         late,
                         rejected,
@@ -333,7 +313,6 @@ fn instance(plan: &DataflowPlan, node: &Node) -> ExecResult<Box<dyn Operator>> {
             window.as_ref(),
             changing,
         )?),
-        PlanOperator::Distinct => Box::new(Distinct::new(&node.schema, changing)?),
         PlanOperator::Source { .. } | PlanOperator::Exchange { .. } | PlanOperator::Union => {
             return Err(ExecError::Internal(
                 "a node without slots has no operator instance".into(),

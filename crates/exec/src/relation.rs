@@ -81,7 +81,9 @@ fn format_spec(name: &FormatName) -> ExecResult<FormatSpec> {
 /// A key of one column is always bare, one of several always an object.
 pub(crate) fn key_format_spec(name: &FormatName, columns: usize) -> ExecResult<FormatSpec> {
     Ok(match format_spec(name)? {
-        FormatSpec::Json { .. } => FormatSpec::Json { wrapped: columns > 1 },
+        FormatSpec::Json { .. } => FormatSpec::Json {
+            wrapped: columns > 1,
+        },
         other => other,
     })
 }
@@ -89,9 +91,17 @@ pub(crate) fn key_format_spec(name: &FormatName, columns: usize) -> ExecResult<F
 /// The columns whose encoding places a row: the key without window bounds.
 pub(crate) fn placing_columns(relation: &Relation) -> Vec<usize> {
     let bound = |column: &usize| {
-        relation.window.is_some() && matches!(relation.columns[*column].name.as_str(), WINDOWSTART | WINDOWEND)
+        relation.window.is_some()
+            && matches!(
+                relation.columns[*column].name.as_str(),
+                WINDOWSTART | WINDOWEND
+            )
     };
-    relation.key_columns().into_iter().filter(|column| !bound(column)).collect()
+    relation
+        .key_columns()
+        .into_iter()
+        .filter(|column| !bound(column))
+        .collect()
 }
 
 fn sub_schema(relation: &Relation, columns: &[usize]) -> ExecResult<SchemaRef> {

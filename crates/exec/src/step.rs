@@ -197,7 +197,6 @@ impl Pipeline {
         table_rows: &TableRows,
         rejected: &mut Vec<Rejected>,
     ) -> ExecResult<StepBatches> {
-        let step = self.step;
         let query = &mut self.queries[position];
         let relation = Arc::clone(query.definition.output.relation());
         let before = rejected.len();
@@ -228,9 +227,7 @@ impl Pipeline {
                     return Ok(StepBatches::default());
                 }
                 query.rows_in += reads;
-                query
-                    .graph
-                    .run(step, first, rows, Some(&self.state), rejected)?
+                query.graph.run(first, rows, Some(&self.state), rejected)?
             }
         };
         for failure in &mut rejected[before..] {
@@ -290,10 +287,7 @@ impl Pipeline {
             let first = !std::mem::replace(&mut subscription.started, true);
             // What a push query cannot evaluate is shown to its reader as NULL; the processing log is for what is kept.
             let mut rejected = Vec::new();
-            match subscription
-                .graph
-                .run(self.step, first, rows, None, &mut rejected)
-            {
+            match subscription.graph.run(first, rows, None, &mut rejected) {
                 Ok(changes) => {
                     let changes: Vec<Delta> = changes.into_iter().map(|(_, delta)| delta).collect();
                     if let Some(batch) = change_batch(self.step, &changes)? {

@@ -150,7 +150,7 @@ impl Joining {
     /// Runs a piece of history and offers what follows from it; false when the reader has gone. With `wait`, a full reader is waited for.
     fn run(&mut self, step: u64, rows: RelationRows, wait: bool) -> ExecResult<bool> {
         let first = !std::mem::replace(&mut self.started, true);
-        let changes = self.graph.run(step, first, &rows, None, &mut Vec::new())?;
+        let changes = self.graph.run(first, &rows, None, &mut Vec::new())?;
         let changes: Vec<_> = changes.into_iter().map(|(_, delta)| delta).collect();
         let Some(batch) = change_batch(step, &changes)? else {
             return Ok(true);

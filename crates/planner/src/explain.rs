@@ -85,7 +85,6 @@ fn explain_node(plan: &DataflowPlan, node: &Node, query: Option<QueryId>) -> Str
             "",
             0,
         ),
-        Operator::Distinct => line.text(&format!("state {}", state_table(query, node.id))),
     }
     if let [input] = node.inputs[..]
         && input.0 + 1 != node.id.0
@@ -231,7 +230,6 @@ fn operator_name(operator: &Operator) -> &'static str {
         Operator::Exchange { .. } => "exchange",
         Operator::Aggregate { .. } => "aggregate",
         Operator::Union => "union",
-        Operator::Distinct => "distinct",
     }
 }
 

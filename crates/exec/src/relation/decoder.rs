@@ -275,14 +275,16 @@ impl RelationDecoder {
     }
 }
 
-/// The decoder of a record's key or value, and the columns it builds.
+/// The columns that the decoder of a record's key or value builds, and the decoder, if any is needed.
+type PartDecoder = (Vec<usize>, Option<Box<dyn Decoder>>);
+
 fn part(
     relation: &Relation,
     format: &highwater_formats::FormatSpec,
     columns: &[usize],
     wanted: &dyn Fn(usize) -> bool,
     always: bool,
-) -> ExecResult<(Vec<usize>, Option<Box<dyn Decoder>>)> {
+) -> ExecResult<PartDecoder> {
     let projection: Vec<usize> = (0..columns.len())
         .filter(|&index| wanted(columns[index]))
         .collect();

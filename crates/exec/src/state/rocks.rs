@@ -1,9 +1,6 @@
 //! The state database: RocksDB, written by checkpoints only.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, ReadOptions,
@@ -27,8 +24,10 @@ const BLOOM_BITS_PER_KEY: f64 = 10.0;
 #[derive(Clone)]
 pub struct RocksState {
     db: Arc<DB>,
-    path: PathBuf,
 }
+
+/// A whole key and its value.
+pub type Entry = (Box<[u8]>, Box<[u8]>);
 
 type DbSnapshot<'a> = rocksdb::Snapshot<'a>;
 
@@ -59,15 +58,7 @@ impl RocksState {
         options.set_keep_log_file_num(2);
         options.set_paranoid_checks(true);
         let db = DB::open(&options, path)?;
-        Ok(Self {
-            db: Arc::new(db),
-            path: path.to_owned(),
-        })
-    }
-
-    /// The folder it lives in.
-    pub fn path(&self) -> &Path {
-        &self.path
+        Ok(Self { db: Arc::new(db) })
     }
 
     /// The state of one slot.
@@ -153,12 +144,7 @@ impl BaseSnapshot {
     }
 
     /// Up to `limit` entries from the whole key `from` on, below `to`. Paged, so that no iterator outlives the call.
-    pub fn page(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        limit: usize,
-    ) -> ExecResult<Vec<(Box<[u8]>, Box<[u8]>)>> {
+    pub fn page(&self, from: &[u8], to: &[u8], limit: usize) -> ExecResult<Vec<Entry>> {
         let mut options = ReadOptions::default();
         options.set_iterate_upper_bound(to.to_vec());
         let iterator = self

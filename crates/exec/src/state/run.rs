@@ -73,16 +73,6 @@ impl Run {
         self.present.len()
     }
 
-    /// Whether there is no key.
-    pub fn is_empty(&self) -> bool {
-        self.present.is_empty()
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        self.keys.len() + self.values.len() + self.len() * 17
-    }
-
     /// The key at a position.
     pub fn key(&self, position: usize) -> &[u8] {
         slice(&self.keys, &self.key_ends, position)

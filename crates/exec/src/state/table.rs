@@ -8,7 +8,7 @@
 //! INVARIANT: merging doubles: a run is merged into its elder only when the elder is at most twice as large, so a row is copied
 //! O(log n) times between two checkpoints.
 
-use std::{ops::Bound, sync::Arc};
+use std::{iter::Peekable, ops::Bound, sync::Arc, vec::IntoIter};
 
 use arrow::{
     array::{Array, ArrayRef},
@@ -17,7 +17,7 @@ use arrow::{
     row::{RowConverter, Rows, SortField},
 };
 
-use super::{BaseSnapshot, RocksState, Run, StatePrefix, key::successor};
+use super::{BaseSnapshot, RocksState, Run, StatePrefix, key::successor, rocks::Entry};
 use crate::{
     delta::{Delta, with_rowtime},
     error::{ExecError, ExecResult},
@@ -213,11 +213,6 @@ impl TableStore {
         self.rows
     }
 
-    /// Bytes of the runs.
-    pub fn memory(&self) -> usize {
-        self.runs.iter().map(|run| run.bytes()).sum()
-    }
-
     /// Takes the changes of one step. Of a key's changes a +1 decides, else the key goes.
     pub fn apply(&mut self, deltas: &[&Delta]) -> ExecResult<()> {
         let mut encoded = Vec::with_capacity(deltas.len());
@@ -354,7 +349,7 @@ pub struct TableScan {
     cursors: Vec<usize>,
     /// Exclusive end, without prefix; empty for none.
     to: Vec<u8>,
-    base_page: std::iter::Peekable<std::vec::IntoIter<(Box<[u8]>, Box<[u8]>)>>,
+    base_page: Peekable<IntoIter<Entry>>,
     /// Where the next page of the base begins; `None` when it has ended.
     base_from: Option<Vec<u8>>,
     base_to: Vec<u8>,

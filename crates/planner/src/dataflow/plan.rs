@@ -108,8 +108,6 @@ pub enum Operator {
     },
     /// Appends two or more inputs of equal schema.
     Union,
-    /// Removes duplicates of whole rows.
-    Distinct,
 }
 
 /// One aggregate of an [`Operator::Aggregate`].

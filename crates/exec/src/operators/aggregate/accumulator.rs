@@ -93,9 +93,6 @@ pub trait Accumulator: Send {
 
     /// Reads what [`Accumulator::save`] wrote and moves `bytes` behind it.
     fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()>;
-
-    /// Estimated bytes.
-    fn memory(&self) -> usize;
 }
 
 /// Makes the accumulator of a call. `changing` says that rows can be taken back; `argument` is the argument's type.
@@ -226,10 +223,6 @@ impl Accumulator for Count {
     fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
         self.counts[group as usize] = i64::from_le_bytes(read(bytes)?);
         Ok(())
-    }
-
-    fn memory(&self) -> usize {
-        self.counts.capacity() * size_of::<i64>()
     }
 }
 

@@ -99,14 +99,4 @@ impl Accumulator for Distinct {
         }
         self.inner.load(group, bytes)
     }
-
-    fn memory(&self) -> usize {
-        let values: usize = self
-            .seen
-            .iter()
-            .flat_map(|seen| seen.keys())
-            .map(|value| value.len() + 32)
-            .sum();
-        values + self.inner.memory()
-    }
 }

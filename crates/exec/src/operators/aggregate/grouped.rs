@@ -247,7 +247,7 @@ impl Aggregate {
             let had_row = self.has_row(group);
             self.touched
                 .old_positions
-                .push(had_row.then(|| self.touched.old_rowtimes.len()));
+                .push(had_row.then_some(self.touched.old_rowtimes.len()));
             if had_row {
                 existing.push(group);
                 self.touched
@@ -554,14 +554,5 @@ impl Operator for Aggregate {
             }
             changes.put(key, value);
         }
-    }
-
-    fn memory(&self) -> usize {
-        self.groups.memory()
-            + self
-                .calls
-                .iter()
-                .map(|(_, accumulator)| accumulator.memory())
-                .sum::<usize>()
     }
 }

@@ -14,7 +14,6 @@ pub struct Groups {
     keys: Vec<Box<[u8]>>,
     hashes: Vec<u64>,
     free: Vec<u32>,
-    key_bytes: usize,
 }
 
 impl Groups {
@@ -27,7 +26,6 @@ impl Groups {
         }) {
             return (group, false);
         }
-        self.key_bytes += key.len();
         let group = match self.free.pop() {
             Some(group) => {
                 self.keys[group as usize] = key.into();
@@ -51,7 +49,6 @@ impl Groups {
         let hash = self.hashes[group as usize];
         if let Ok(entry) = self.table.find_entry(hash, |&other| other == group) {
             entry.remove();
-            self.key_bytes -= self.keys[group as usize].len();
             self.keys[group as usize] = Box::default();
             self.free.push(group);
         }
@@ -65,13 +62,6 @@ impl Groups {
     /// One more than the highest number in use so far.
     pub fn capacity(&self) -> usize {
         self.keys.len()
-    }
-
-    /// Estimated bytes.
-    pub fn memory(&self) -> usize {
-        self.key_bytes
-            + self.keys.capacity() * (size_of::<Box<[u8]>>() + size_of::<u64>())
-            + self.table.capacity() * 5
     }
 }
 

@@ -97,10 +97,6 @@ where
         };
         Ok(())
     }
-
-    fn memory(&self) -> usize {
-        self.extremes.capacity() * size_of::<Option<T::Native>>()
-    }
 }
 
 /// Values of one type in a byte form whose order is SQL order.
@@ -202,16 +198,6 @@ impl Accumulator for BytesExtreme {
         self.extremes[group as usize] = (!stored.is_empty()).then(|| stored.into());
         Ok(())
     }
-
-    fn memory(&self) -> usize {
-        let values: usize = self
-            .extremes
-            .iter()
-            .flatten()
-            .map(|value| value.len())
-            .sum();
-        values + self.extremes.capacity() * size_of::<Option<Box<[u8]>>>()
-    }
 }
 
 /// MIN or MAX over rows that can be taken back: every value with its count.
@@ -291,13 +277,5 @@ impl Accumulator for Multiset {
             values.insert(value, i64::from_le_bytes(read(bytes)?));
         }
         Ok(())
-    }
-
-    fn memory(&self) -> usize {
-        self.groups
-            .iter()
-            .flat_map(|values| values.keys())
-            .map(|value| value.len() + 32)
-            .sum()
     }
 }

@@ -55,10 +55,6 @@ impl ExactSums {
         self.counts[group as usize] = i64::from_le_bytes(read(bytes)?);
         Ok(())
     }
-
-    fn memory(&self) -> usize {
-        self.sums.capacity() * size_of::<i128>() + self.counts.capacity() * size_of::<i64>()
-    }
 }
 
 /// The part of [`Accumulator`] that only concerns where the sums are kept.
@@ -78,10 +74,6 @@ macro_rules! delegate_state {
 
         fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
             self.$field.load(group, bytes)
-        }
-
-        fn memory(&self) -> usize {
-            self.$field.memory()
         }
     };
 }
@@ -278,10 +270,6 @@ impl FloatSums {
             negative: i64::from_le_bytes(read(bytes)?),
         };
         Ok(())
-    }
-
-    fn memory(&self) -> usize {
-        self.0.capacity() * size_of::<FloatSum>()
     }
 }
 

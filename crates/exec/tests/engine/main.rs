@@ -1,0 +1,195 @@
+//! The engine against the batch oracle: continuous queries over random inputs, cut at random places, with power cuts in between, must keep what
+//! DataFusion's batch engine answers for the same query over the same rows.
+
+mod oracle;
+mod world;
+
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use world::{Row, World};
+
+/// How many random histories a run tries; `HIGHWATER_ORACLE_CASES` for more.
+fn cases() -> u64 {
+    std::env::var("HIGHWATER_ORACLE_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(40)
+}
+
+/// Queries over the stream `bids` whose table must equal the batch answer, with the batch form where the spelling differs.
+const QUERIES: &[(&str, &str, &str)] = &[
+    (
+        "per_bidder",
+        "SELECT bidder, COUNT(*) AS n, SUM(price) AS total, MIN(price) AS least, MAX(price) AS most, AVG(price) AS mean \
+         FROM bids GROUP BY bidder",
+        "SELECT bidder, COUNT(*) AS n, SUM(price) AS total, MIN(price) AS least, MAX(price) AS most, AVG(price) AS mean \
+         FROM bids GROUP BY bidder",
+    ),
+    (
+        "per_channel",
+        "SELECT channel, COUNT(price) AS n, COUNT(DISTINCT bidder) AS bidders, MAX(channel) AS same FROM bids \
+         WHERE price > 20 GROUP BY channel",
+        "SELECT channel, COUNT(price) AS n, COUNT(DISTINCT bidder) AS bidders, MAX(channel) AS same FROM bids \
+         WHERE price > 20 GROUP BY channel",
+    ),
+    (
+        "overall",
+        "SELECT COUNT(*) AS n, SUM(price) AS total FROM bids",
+        "SELECT COUNT(*) AS n, SUM(price) AS total FROM bids",
+    ),
+    (
+        "per_minute",
+        "SELECT bidder, windowstart, windowend, COUNT(*) AS n, MAX(price) AS most FROM bids \
+         WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 10 DAYS) GROUP BY bidder",
+        "SELECT bidder, date_bin(INTERVAL '1 minute', at) AS windowstart, \
+         date_bin(INTERVAL '1 minute', at) + INTERVAL '1 minute' AS windowend, COUNT(*) AS n, MAX(price) AS most \
+         FROM bids GROUP BY bidder, date_bin(INTERVAL '1 minute', at)",
+    ),
+    // Over tables that change: rows are taken back.
+    (
+        "histogram",
+        "SELECT n, COUNT(*) AS bidders, MIN(most) AS least_most, MAX(bidder) AS last FROM per_bidder GROUP BY n",
+        "SELECT n, COUNT(*) AS bidders, MIN(most) AS least_most, MAX(bidder) AS last FROM \
+         (SELECT bidder, COUNT(*) AS n, MAX(price) AS most FROM bids GROUP BY bidder) GROUP BY n",
+    ),
+    (
+        "busy",
+        "SELECT bidder, n, total FROM per_bidder WHERE n % 2 = 0",
+        "SELECT bidder, n, total FROM (SELECT bidder, COUNT(*) AS n, SUM(price) AS total FROM bids GROUP BY bidder) WHERE n % 2 = 0",
+    ),
+];
+
+fn random_rows(random: &mut StdRng) -> Vec<Row> {
+    (0..random.random_range(1..60))
+        .map(|_| Row {
+            bidder: random.random_range(0..8),
+            channel: random
+                .random_bool(0.9)
+                .then(|| format!("c{}", random.random_range(0..5))),
+            price: random
+                .random_bool(0.9)
+                .then(|| random.random_range(-50..100)),
+            at: random.random_range(0..600_000),
+        })
+        .collect()
+}
+
+#[test]
+fn continuous_results_equal_the_batch_answer() {
+    for seed in 0..cases() {
+        run_history(seed);
+    }
+}
+
+fn run_history(seed: u64) {
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut world = World::new(random.random_range(1..5), random.random_range(1..100));
+    world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
+    let mut later: Vec<_> = QUERIES.iter().collect();
+    for _ in 0..random.random_range(3..9) {
+        match random.random_range(0..10) {
+            0..5 => world.insert(&random_rows(&mut random)),
+            5 => world.restart(),
+            6 => world.power_cut(&mut random),
+            // Queries come in order, since the last ones read the first; some before the data, some after.
+            _ if !later.is_empty() => {
+                let (name, query, _) = later.remove(0);
+                world.create(&format!("CREATE TABLE {name} AS {query}"));
+            }
+            _ => {}
+        }
+        for (name, _, batch) in QUERIES.iter().filter(|(name, ..)| world.has(name)) {
+            assert_eq!(
+                world.table(name),
+                oracle::answer(batch, world.rows()),
+                "seed {seed}, table {name}"
+            );
+        }
+    }
+    world.stop();
+}
+
+#[test]
+fn a_declared_table_keeps_the_last_row_of_each_key() {
+    let mut world = World::new(3, 10);
+    world.create("CREATE TABLE accounts (id BIGINT PRIMARY KEY, owner VARCHAR, balance BIGINT)");
+    world.create("CREATE TABLE wealth AS SELECT owner, SUM(balance) AS total, MAX(balance) AS most FROM accounts GROUP BY owner");
+    world.upsert(
+        "accounts",
+        &[
+            (1, Some(("ann", 10))),
+            (2, Some(("ann", 5))),
+            (3, Some(("bob", 7))),
+        ],
+    );
+    assert_eq!(world.table("wealth"), ["ann|15|10", "bob|7|7"]);
+    world.upsert("accounts", &[(1, Some(("bob", 4))), (3, None)]);
+    assert_eq!(world.table("accounts"), ["1|bob|4", "2|ann|5"]);
+    assert_eq!(world.table("wealth"), ["ann|5|5", "bob|4|4"]);
+    world.restart();
+    world.upsert("accounts", &[(2, None)]);
+    assert_eq!(world.table("wealth"), ["bob|4|4"]);
+    world.stop();
+}
+
+#[test]
+fn late_rows_are_dropped_alike_however_the_steps_are_cut() {
+    let late = |max_rows: usize| {
+        let mut world = World::new(1, max_rows);
+        world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
+        world.create(
+            "CREATE TABLE per_minute AS SELECT bidder, COUNT(*) AS n FROM bids \
+             WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 30 SECONDS) GROUP BY bidder",
+        );
+        let times = [0, 59_000, 70_000, 30_000, 95_000, 20_000, 100_000, 61_000];
+        let rows: Vec<Row> = times
+            .iter()
+            .map(|&at| Row {
+                bidder: 1,
+                channel: None,
+                price: None,
+                at,
+            })
+            .collect();
+        for row in rows {
+            world.insert(&[row]);
+        }
+        let table = world.table("per_minute");
+        world.stop();
+        table
+    };
+    let expected = [
+        "1|1970-01-01T00:00:00|1970-01-01T00:01:00|3",
+        "1|1970-01-01T00:01:00|1970-01-01T00:02:00|4",
+    ];
+    assert_eq!(late(1), expected);
+    assert_eq!(late(1000), expected);
+}
+
+#[test]
+fn a_paused_query_catches_up_when_it_is_resumed() {
+    let mut world = World::new(2, 5);
+    world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
+    world.create("CREATE TABLE counts AS SELECT bidder, COUNT(*) AS n FROM bids GROUP BY bidder");
+    world.create("CREATE TABLE spread AS SELECT n, COUNT(*) AS bidders FROM counts GROUP BY n");
+    let row = |bidder| Row {
+        bidder,
+        channel: None,
+        price: None,
+        at: 0,
+    };
+    world.insert(&[row(1), row(2), row(2)]);
+    world.pause("counts");
+    world.insert(&[row(1), row(3)]);
+    assert_eq!(world.table("counts"), ["1|1", "2|2"]);
+    world.restart();
+    assert_eq!(world.table("counts"), ["1|1", "2|2"]);
+    world.resume("counts");
+    assert_eq!(world.table("counts"), ["1|2", "2|2", "3|1"]);
+    assert_eq!(world.table("spread"), ["1|1", "2|2"]);
+    world.pause("spread");
+    world.insert(&[row(3)]);
+    world.resume("spread");
+    assert_eq!(world.table("spread"), ["2|3"]);
+    world.stop();
+}

@@ -1,0 +1,409 @@
+//! An engine over an in-memory log, with the little of a coordinator that tests need.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use arrow::{
+    array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray},
+    compute,
+    datatypes::{DataType, TimeUnit},
+    record_batch::RecordBatch,
+    util::display::{ArrayFormatter, FormatOptions},
+};
+use datafusion::execution::SessionStateBuilder;
+use highwater_exec::{
+    Engine, EngineOptions, OffsetReset, PersistentQuery, QueryOutput, RelationEncoder,
+};
+use highwater_planner::{
+    PlanContext,
+    catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
+    plan_create_as, plan_create_source, plan_source_table,
+};
+use highwater_sql::Statement;
+use highwater_storage_log::{
+    BatchBuilder, EmbeddedLog, Log, LogOptions, MemoryDisk, Offset, TopicConfig, TopicPartition,
+    partition_for_key,
+};
+use rand::Rng;
+use tempfile::TempDir;
+
+const PROCESSING_LOG: &str = "_processing_log";
+
+/// One bid.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub bidder: i64,
+    pub channel: Option<String>,
+    pub price: Option<i64>,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+}
+
+#[derive(Default)]
+struct Relations(BTreeMap<String, Arc<Relation>>);
+
+impl Catalog for Relations {
+    fn relation(&self, name: &str) -> Option<Arc<Relation>> {
+        self.0.get(name).cloned()
+    }
+
+    fn relations(&self) -> Vec<Arc<Relation>> {
+        self.0.values().cloned().collect()
+    }
+
+    fn topic_partitions(&self, topic: &str) -> Option<u32> {
+        self.0
+            .values()
+            .find(|relation| relation.topic == topic)
+            .map(|relation| relation.partitions)
+    }
+}
+
+pub struct World {
+    disk: MemoryDisk,
+    log: Arc<EmbeddedLog>,
+    engine: Option<Arc<Engine>>,
+    folder: TempDir,
+    step_max_rows: usize,
+    partitions: u32,
+    relations: Relations,
+    queries: Vec<PersistentQuery>,
+    rows: Vec<Row>,
+    next_id: u64,
+    written: BTreeMap<TopicPartition, Offset>,
+}
+
+impl World {
+    pub fn new(partitions: u32, step_max_rows: usize) -> Self {
+        let disk = MemoryDisk::with_crashes();
+        let log = open_log(&disk);
+        log.create_topic(PROCESSING_LOG, TopicConfig::with_partitions(1))
+            .expect("a new topic");
+        let mut world = Self {
+            disk,
+            log,
+            engine: None,
+            folder: TempDir::new().expect("a folder"),
+            step_max_rows,
+            partitions,
+            relations: Relations::default(),
+            queries: Vec::new(),
+            rows: Vec::new(),
+            next_id: 1,
+            written: BTreeMap::new(),
+        };
+        world.start();
+        world
+    }
+
+    fn start(&mut self) {
+        let options = EngineOptions {
+            state_dir: self.folder.path().to_owned(),
+            step_max_rows: self.step_max_rows,
+            checkpoint_interval: Duration::from_millis(20),
+            processing_log_topic: PROCESSING_LOG.into(),
+        };
+        let log = Arc::clone(&self.log) as Arc<dyn Log>;
+        self.engine =
+            Some(Engine::open(log, options, self.queries.clone()).expect("the engine recovers"));
+    }
+
+    fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("the engine runs")
+    }
+
+    pub fn stop(&mut self) {
+        self.engine
+            .take()
+            .expect("the engine runs")
+            .stop()
+            .expect("a clean stop");
+    }
+
+    /// A clean stop and a start.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.log = open_log_after(&self.disk, &mut self.log);
+        self.start();
+    }
+
+    /// The power goes while the engine runs; what was not synced may be lost.
+    pub fn power_cut(&mut self, random: &mut impl Rng) {
+        self.disk.halt_after(Some(0));
+        let stopped = self.engine.take().expect("the engine runs").stop();
+        assert!(
+            stopped.is_err(),
+            "an engine without a disk cannot stop cleanly"
+        );
+        self.disk = self
+            .disk
+            .crash(&mut |choices| random.random_range(0..choices));
+        self.log = open_log(&self.disk);
+        self.start();
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.relations.0.contains_key(name)
+    }
+
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Runs a CREATE statement.
+    pub fn create(&mut self, sql: &str) {
+        let statement = highwater_sql::parse_statement(sql)
+            .expect("a statement")
+            .statement;
+        let functions = SessionStateBuilder::new().with_default_features().build();
+        let context = PlanContext {
+            catalog: &self.relations,
+            functions: &functions,
+            default_partitions: self.partitions,
+        };
+        let (id, query) = (RelationId(self.next_id), QueryId(self.next_id));
+        self.next_id += 1;
+        let (relation, plan, is_source) = match &statement {
+            Statement::CreateSource(create) => {
+                let relation =
+                    Arc::new(plan_create_source(create, &context, id).expect("a source"));
+                let plan = (relation.kind == SourceKind::Table)
+                    .then(|| plan_source_table(Arc::clone(&relation)));
+                (relation, plan, true)
+            }
+            Statement::CreateAs(create) => {
+                let planned = plan_create_as(create, &context, id, query).expect("a plan");
+                (Arc::new(planned.relation), Some(planned.plan), false)
+            }
+            other => panic!("{other:?} creates nothing"),
+        };
+        if self.log.topic(&relation.topic).is_none() {
+            self.log
+                .create_topic(
+                    &relation.topic,
+                    TopicConfig::with_partitions(relation.partitions),
+                )
+                .expect("a new topic");
+        }
+        self.relations
+            .0
+            .insert(relation.name.clone(), Arc::clone(&relation));
+        let Some(plan) = plan else { return };
+        let output = match (is_source, relation.kind) {
+            (true, _) => QueryOutput::SourceTable(relation),
+            (false, SourceKind::Table) => QueryOutput::Table(relation),
+            (false, SourceKind::Stream) => QueryOutput::Stream(relation),
+        };
+        let query = PersistentQuery {
+            id: query,
+            plan,
+            output,
+            offset_reset: OffsetReset::Earliest,
+            paused: false,
+        };
+        self.engine()
+            .create_query(query.clone())
+            .expect("the query starts");
+        self.queries.push(query);
+    }
+
+    /// Inserts bids durably.
+    pub fn insert(&mut self, rows: &[Row]) {
+        let batch = rows_as_batch(rows);
+        self.append("bids", batch.columns(), &vec![false; rows.len()]);
+        self.rows.extend_from_slice(rows);
+    }
+
+    /// Writes rows of a table (id, owner, balance), or removes them.
+    pub fn upsert(&mut self, table: &str, rows: &[(i64, Option<(&str, i64)>)]) {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(rows.iter().map(|(id, _)| Some(*id)).collect::<Int64Array>()),
+            Arc::new(
+                rows.iter()
+                    .map(|(_, row)| row.map(|(owner, _)| owner))
+                    .collect::<StringArray>(),
+            ),
+            Arc::new(
+                rows.iter()
+                    .map(|(_, row)| row.map(|(_, balance)| balance))
+                    .collect::<Int64Array>(),
+            ),
+        ];
+        let removed: Vec<bool> = rows.iter().map(|(_, row)| row.is_none()).collect();
+        self.append(table, &columns, &removed);
+    }
+
+    fn append(&mut self, relation: &str, columns: &[ArrayRef], removed: &[bool]) {
+        let relation = Arc::clone(&self.relations.0[relation]);
+        let encoded = RelationEncoder::new(&relation)
+            .expect("an encoder")
+            .encode(columns)
+            .expect("records");
+        let mut builders: BTreeMap<u32, BatchBuilder> = BTreeMap::new();
+        for (row, removed) in removed.iter().enumerate() {
+            let partition = match encoded.placing_key(row) {
+                Some(key) => partition_for_key(key, relation.partitions),
+                None => row as u32 % relation.partitions,
+            };
+            let value = encoded.value(row).filter(|_| !removed);
+            builders
+                .entry(partition)
+                .or_insert_with(BatchBuilder::new)
+                .push(0, encoded.key(row), value, &[]);
+        }
+        let batches = builders
+            .into_iter()
+            .map(|(partition, mut builder)| {
+                (
+                    TopicPartition::new(relation.topic.as_str(), partition),
+                    builder.finish(None),
+                )
+            })
+            .collect();
+        for (partition, end) in self.engine().append_together(batches).expect("an append") {
+            self.log.sync(&partition, end).expect("a sync");
+            self.written.insert(partition, end);
+        }
+    }
+
+    fn query(&self, name: &str) -> QueryId {
+        let made = |query: &&PersistentQuery| query.output.relation().name == name;
+        self.queries.iter().find(made).expect("a query").id
+    }
+
+    pub fn pause(&mut self, name: &str) {
+        self.settle();
+        let id = self.query(name);
+        self.engine().pause_query(id).expect("a pause");
+        self.queries
+            .iter_mut()
+            .filter(|query| query.id == id)
+            .for_each(|query| query.paused = true);
+    }
+
+    pub fn resume(&mut self, name: &str) {
+        self.settle();
+        let id = self.query(name);
+        self.engine().resume_query(id).expect("a resumption");
+        self.queries
+            .iter_mut()
+            .filter(|query| query.id == id)
+            .for_each(|query| query.paused = false);
+    }
+
+    fn settle(&self) -> highwater_exec::Snapshot {
+        let written: Vec<_> = self
+            .written
+            .iter()
+            .map(|(partition, end)| (partition.clone(), *end))
+            .collect();
+        self.engine()
+            .snapshot_covering(&written, Duration::from_secs(20))
+            .expect("a step that covers the rows")
+    }
+
+    /// The sorted rows of a table that covers everything inserted.
+    pub fn table(&self, name: &str) -> Vec<String> {
+        let relation = &self.relations.0[name];
+        let reader = self.settle().table(relation.id).expect("a kept table");
+        let columns: Vec<usize> = (0..relation.columns.len()).collect();
+        let batches: Vec<RecordBatch> = reader
+            .scan(Some(&columns), &[])
+            .expect("a scan")
+            .map(|batch| batch.expect("rows"))
+            .collect();
+        let rows = text_rows(&batches);
+        assert_eq!(
+            reader.estimated_rows(),
+            Some(rows.len()),
+            "the row count of {name}"
+        );
+        rows
+    }
+}
+
+fn open_log(disk: &MemoryDisk) -> Arc<EmbeddedLog> {
+    let disk = Arc::new(disk.clone());
+    Arc::new(
+        EmbeddedLog::open_on(disk, Path::new("/log"), LogOptions::default())
+            .expect("the log opens"),
+    )
+}
+
+/// Opens the log again, once nobody holds the old one.
+fn open_log_after(disk: &MemoryDisk, old: &mut Arc<EmbeddedLog>) -> Arc<EmbeddedLog> {
+    *old = Arc::new(EmbeddedLog::in_memory(LogOptions::default()).expect("a log"));
+    open_log(disk)
+}
+
+/// Bids as columns.
+pub fn rows_as_batch(rows: &[Row]) -> RecordBatch {
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        (
+            "bidder",
+            Arc::new(
+                rows.iter()
+                    .map(|row| Some(row.bidder))
+                    .collect::<Int64Array>(),
+            ),
+        ),
+        (
+            "channel",
+            Arc::new(
+                rows.iter()
+                    .map(|row| row.channel.clone())
+                    .collect::<StringArray>(),
+            ),
+        ),
+        (
+            "price",
+            Arc::new(rows.iter().map(|row| row.price).collect::<Int64Array>()),
+        ),
+        (
+            "at",
+            Arc::new(
+                rows.iter()
+                    .map(|row| Some(row.at))
+                    .collect::<TimestampMillisecondArray>(),
+            ),
+        ),
+    ];
+    RecordBatch::try_from_iter_with_nullable(
+        columns
+            .into_iter()
+            .map(|(name, column)| (name, column, true)),
+    )
+    .expect("columns of one length")
+}
+
+/// Rows as `a|b|c`, sorted.
+pub fn text_rows(batches: &[RecordBatch]) -> Vec<String> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        // The oracle may count time in finer units.
+        let columns: Vec<ArrayRef> = batch
+            .columns()
+            .iter()
+            .map(|column| match column.data_type() {
+                DataType::Timestamp(..) => {
+                    compute::cast(column, &DataType::Timestamp(TimeUnit::Millisecond, None))
+                        .expect("a time")
+                }
+                _ => Arc::clone(column),
+            })
+            .collect();
+        let formatters: Vec<ArrayFormatter<'_>> = columns
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options).expect("a printable type"))
+            .collect();
+        for row in 0..batch.num_rows() {
+            let cells: Vec<String> = formatters
+                .iter()
+                .map(|formatter| formatter.value(row).to_string())
+                .collect();
+            rows.push(cells.join("|"));
+        }
+    }
+    rows.sort();
+    rows
+}
