@@ -146,12 +146,7 @@ impl Pipeline {
 
     /// Commits what was appended between two steps, and makes tables and counters visible.
     pub(crate) fn publish_between_steps(&mut self) -> ExecResult<()> {
-        for query in &mut self.queries {
-            if let Some(sink) = &mut query.sink {
-                sink.producer_mut().commit(&*self.log)?;
-            }
-        }
-        self.processing_log.producer_mut().commit(&*self.log)?;
+        self.commit_producers()?;
         self.shared.publish(self.current_snapshot());
         self.publish_status();
         Ok(())
@@ -256,7 +251,7 @@ impl Pipeline {
         let rejected = self.processing_log.encode(&rejected)?;
         self.processing_log
             .producer_mut()
-            .append(&*self.log, rejected)
+            .append(&*self.log, &rejected)
     }
 
     /// Lets the readers of a query follow what it did between two steps.
@@ -284,7 +279,7 @@ impl Pipeline {
         batches: crate::producer::StepBatches,
     ) -> ExecResult<()> {
         match &mut self.queries[position].sink {
-            Some(sink) => sink.producer_mut().append(&*self.log, batches),
+            Some(sink) => sink.producer_mut().append(&*self.log, &batches),
             None => Ok(()),
         }
     }
@@ -378,7 +373,7 @@ impl Pipeline {
         let mut rejected: Vec<Rejected> = Vec::new();
         if let Some(sink) = &mut query.sink {
             let batches = sink.encode(&changes, &mut rejected)?;
-            sink.producer_mut().append(&*self.log, batches)?;
+            sink.producer_mut().append(&*self.log, &batches)?;
         }
         let output = query.definition.output.relation().id;
         let changed = changes
@@ -393,7 +388,7 @@ impl Pipeline {
         let rejected = self.processing_log.encode(&rejected)?;
         self.processing_log
             .producer_mut()
-            .append(&*self.log, rejected)
+            .append(&*self.log, &rejected)
     }
 
     fn forget_operator_state(&self, query: QueryId) -> ExecResult<()> {

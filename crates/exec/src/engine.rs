@@ -254,6 +254,7 @@ impl Engine {
         let Some(thread) = self.thread.lock().take() else {
             return Ok(());
         };
+        self.shared.begin_stop();
         let stopped = self.command(Command::Stop);
         if thread.join().is_err() {
             return Err(ExecError::Internal("the pipeline thread panicked".into()));

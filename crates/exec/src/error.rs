@@ -60,6 +60,17 @@ pub enum ExecError {
     Internal(String),
 }
 
+impl ExecError {
+    /// Whether the disk is full, which passes when somebody makes room.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Log(error) => error.is_disk_full(),
+            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
+            _ => false,
+        }
+    }
+}
+
 /// An error with its causes in one line, for logs and states that only hold text.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

@@ -71,6 +71,7 @@ pub fn start(
     let handle = thread::Builder::new()
         .name("hw-pipeline".into())
         .spawn(move || {
+            let _tells = TellsWhenGone(Arc::clone(&shared));
             let committer = {
                 let shared = Arc::clone(&shared);
                 committer::start(Arc::clone(&log), move |step, synced| {
@@ -116,6 +117,15 @@ pub fn start(
         ExecError::Internal("the pipeline thread ended while it recovered".into())
     })??;
     Ok(handle)
+}
+
+/// Ends all waiting when the thread is gone, even by a panic.
+struct TellsWhenGone(Arc<Shared>);
+
+impl Drop for TellsWhenGone {
+    fn drop(&mut self) {
+        self.0.stop("its thread ended; the log tells why");
+    }
 }
 
 enum Checkpoint {
@@ -181,7 +191,8 @@ impl PipelineThread {
         let Some(cut) = self.pipeline.cut()? else {
             return Ok(false);
         };
-        let partitions = self.pipeline.journal_step(&cut)?;
+        let shared = Arc::clone(&self.pipeline.shared);
+        let partitions = shared.until_there_is_room(|| self.pipeline.journal_step(&cut))?;
         let step = self.pipeline.step + 1;
         self.committer
             .send(SyncRequest { step, partitions })

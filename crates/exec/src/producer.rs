@@ -100,11 +100,11 @@ impl Producer {
         out.batches.push((partition, builder.finish(Some(fields))));
     }
 
-    /// Appends a step's batches, invisible as yet.
-    pub fn append(&mut self, log: &dyn Log, batches: StepBatches) -> ExecResult<()> {
-        for (partition, batch) in batches.batches {
-            let partition = &mut self.partitions[partition];
-            log.append(&partition.name, batch)?;
+    /// Appends a step's batches, invisible as yet. After an error it can be called again: what was appended is known by its sequence.
+    pub fn append(&mut self, log: &dyn Log, batches: &StepBatches) -> ExecResult<()> {
+        for (partition, batch) in &batches.batches {
+            let partition = &mut self.partitions[*partition];
+            log.append(&partition.name, batch.clone())?;
             partition.open = true;
         }
         Ok(())
@@ -112,10 +112,13 @@ impl Producer {
 
     /// Makes what was appended visible.
     pub fn commit(&mut self, log: &dyn Log) -> ExecResult<()> {
-        for partition in &mut self.partitions {
-            if std::mem::take(&mut partition.open) {
-                log.end_transaction(&partition.name, self.id, partition.position.epoch, true)?;
-            }
+        for partition in self
+            .partitions
+            .iter_mut()
+            .filter(|partition| partition.open)
+        {
+            log.end_transaction(&partition.name, self.id, partition.position.epoch, true)?;
+            partition.open = false;
         }
         Ok(())
     }

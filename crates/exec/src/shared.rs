@@ -15,10 +15,13 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::{
     engine::{QueryStatus, SourceStatus},
-    error::{ExecError, ExecResult},
+    error::{ExecError, ExecResult, with_causes},
     pipeline_thread::Event,
     snapshot::{Snapshot, SnapshotInner},
 };
+
+/// How long a write waits for room before it is tried again.
+const FULL_DISK_PAUSE: Duration = Duration::from_millis(200);
 
 /// See the module.
 pub struct Shared {
@@ -32,6 +35,7 @@ pub struct Shared {
     /// Held for writing while a cut is fixed, for reading by appends that must not be cut apart.
     pub(crate) cut: RwLock<()>,
     next_subscription: AtomicU64,
+    stopping: AtomicBool,
 }
 
 #[derive(Default)]
@@ -53,6 +57,7 @@ impl Shared {
             status: Mutex::default(),
             cut: RwLock::new(()),
             next_subscription: AtomicU64::new(1),
+            stopping: AtomicBool::new(false),
         }
     }
 
@@ -94,6 +99,33 @@ impl Shared {
     /// The last committed step.
     pub fn snapshot(&self) -> Snapshot {
         self.published.lock().snapshot.clone()
+    }
+
+    /// The engine is asked to stop: nothing waits for a full disk any more.
+    pub fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Does `write` until the disk has room for it. Readers keep the last snapshot meanwhile.
+    pub fn until_there_is_room<T>(
+        &self,
+        mut write: impl FnMut() -> ExecResult<T>,
+    ) -> ExecResult<T> {
+        let mut told = false;
+        loop {
+            match write() {
+                Err(error) if error.is_disk_full() && !self.stopping.load(Ordering::SeqCst) => {
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::error!(
+                            error = with_causes(&error),
+                            "the disk is full; the queries wait for room"
+                        );
+                    }
+                    std::thread::sleep(FULL_DISK_PAUSE);
+                }
+                done => return done,
+            }
+        }
     }
 
     /// Ends all waiting.

@@ -309,14 +309,14 @@ impl Pipeline {
             self.pending.is_none(),
             "a step appends only after its predecessor's commit"
         );
-        for (position, batches) in output.batches {
-            if let Some(sink) = &mut self.queries[position].sink {
-                sink.producer_mut().append(&*self.log, batches)?;
+        let (log, shared) = (&*self.log, &self.shared);
+        for (position, batches) in &output.batches {
+            if let Some(sink) = &mut self.queries[*position].sink {
+                shared.until_there_is_room(|| sink.producer_mut().append(log, batches))?;
             }
         }
-        self.processing_log
-            .producer_mut()
-            .append(&*self.log, output.rejected)?;
+        let processing_log = self.processing_log.producer_mut();
+        shared.until_there_is_room(|| processing_log.append(log, &output.rejected))?;
         self.pending = Some(PendingStep {
             step: self.step,
             snapshot: self.current_snapshot(),
@@ -330,15 +330,24 @@ impl Pipeline {
         let Some(pending) = self.pending.take() else {
             return Ok(());
         };
-        for query in &mut self.queries {
-            if let Some(sink) = &mut query.sink {
-                sink.producer_mut().commit(&*self.log)?;
-            }
-        }
-        self.processing_log.producer_mut().commit(&*self.log)?;
+        self.commit_producers()?;
         self.shared.publish(pending.snapshot);
         self.deliver(pending.step, pending.feeds);
         Ok(())
+    }
+
+    /// Makes visible what all producers appended.
+    pub(crate) fn commit_producers(&mut self) -> ExecResult<()> {
+        let (log, shared) = (&*self.log, &self.shared);
+        for sink in self
+            .queries
+            .iter_mut()
+            .filter_map(|query| query.sink.as_mut())
+        {
+            shared.until_there_is_room(|| sink.producer_mut().commit(log))?;
+        }
+        let processing_log = self.processing_log.producer_mut();
+        shared.until_there_is_room(|| processing_log.commit(log))
     }
 
     /// Hands changes to their readers, and ends those that do not keep up.

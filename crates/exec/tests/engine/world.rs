@@ -247,7 +247,7 @@ impl World {
             let value = encoded.value(row).filter(|_| !removed);
             builders
                 .entry(partition)
-                .or_insert_with(BatchBuilder::new)
+                .or_default()
                 .push(0, encoded.key(row), value, &[]);
         }
         let batches = builders
