@@ -56,8 +56,8 @@ impl<'a> Directive<'a> {
     fn parse_copy(text: &'a str) -> Self {
         let upper = text.to_ascii_uppercase();
         if let Some(from) = upper.find("FROM STDIN") {
-            // The statement ends with the first semicolon, as in a psql script; the lines after it are the data.
-            let end = text[from..].find(';').map_or(text.len(), |at| from + at);
+            // The statement ends with a semicolon at the end of a line, as in a psql script; the lines after it are the data.
+            let end = text[from..].find(";\n").map_or(text.len(), |at| from + at);
             let data: String = text[end..]
                 .lines()
                 .skip(1)
@@ -119,13 +119,12 @@ mod tests {
 
     #[test]
     fn copy_data_begins_after_the_statement() {
-        let copy =
-            Directive::parse("COPY s (a, b) FROM STDIN WITH (FORMAT csv);\na,1\nb,2").unwrap();
+        let copy = Directive::parse("COPY s (a, b) FROM STDIN (DELIMITER ';');\na;1\nb;2").unwrap();
         let Directive::CopyIn { sql, data } = copy else {
             panic!("{copy:?}")
         };
-        assert_eq!(sql, "COPY s (a, b) FROM STDIN WITH (FORMAT csv)");
-        assert_eq!(data, "a,1\nb,2\n");
+        assert_eq!(sql, "COPY s (a, b) FROM STDIN (DELIMITER ';')");
+        assert_eq!(data, "a;1\nb;2\n");
     }
 
     #[test]

@@ -222,7 +222,7 @@ impl AsyncDB for Session {
         self.follow_restart().await?;
         match Directive::parse(text)? {
             Directive::Watch { name, sql } => {
-                let watch = Watch::start(&self.endpoint, sql).await?;
+                let watch = Watch::start_with(&self.endpoint, &self.settings, sql).await?;
                 self.watches.insert(name.to_owned(), watch);
                 Ok(DBOutput::StatementComplete(0))
             }

@@ -31,7 +31,8 @@ pub async fn run_case(path: &Path, mode: Mode) -> Result<()> {
     };
     let mut server = ServerProcess::start().await?;
     let played = play(&mut server, records, restart_before).await;
-    played.with_context(|| server.log_tail())?;
+    // The failure first, then what may explain it.
+    played.map_err(|error| anyhow!("{error:#}\n{}", server.log_tail()))?;
     server.check_health()
 }
 

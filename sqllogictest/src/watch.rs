@@ -26,7 +26,19 @@ pub struct Watch {
 impl Watch {
     /// Starts the query and returns when the server has answered with its columns: what is inserted from then on must show.
     pub async fn start(endpoint: &Endpoint, sql: &str) -> Result<Self, WireError> {
+        Self::start_with(endpoint, &[], sql).await
+    }
+
+    /// The same after some `SET` statements.
+    pub(crate) async fn start_with(
+        endpoint: &Endpoint,
+        settings: &[String],
+        sql: &str,
+    ) -> Result<Self, WireError> {
         let client = endpoint.connect().await?;
+        for statement in settings {
+            client.batch_execute(statement).await?;
+        }
         let cancel = client.cancel_token();
         let mut stream = Box::pin(client.simple_query_raw(sql).await?);
         match next_message(&mut stream).await? {

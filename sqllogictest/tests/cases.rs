@@ -37,6 +37,6 @@ fn trial(name: String, path: &Path, mode: Mode) -> Trial {
             .build()?;
         runtime
             .block_on(run_case(&path, mode))
-            .map_err(|error| Failed::from(format!("{error:?}")))
+            .map_err(|error| Failed::from(format!("{error:#}")))
     })
 }

@@ -208,7 +208,7 @@ async fn check_table(
     batch: &str,
 ) -> Result<(), Fault> {
     let differs = ["n", "total", "extra"]
-        .map(|column| format!("c.{column} IS DISTINCT FROM b.{column}"))
+        .map(|column| format!("(c.{column} IS DISTINCT FROM b.{column})"))
         .join(" OR ");
     let sql = format!(
         "SELECT c.key, b.key, c.n, b.n, c.total, b.total, c.extra, b.extra \
