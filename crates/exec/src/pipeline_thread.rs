@@ -37,6 +37,8 @@ pub enum Event {
     Durable(u64, ExecResult<()>),
     /// A checkpoint is written, or the engine stopped before it could be.
     Checkpointed(ExecResult<CheckpointDone>),
+    /// A checkpoint cannot be written at present; it is tried again.
+    CheckpointTrouble(ExecError),
     /// A change of the queries.
     Command(Command, mpsc::SyncSender<ExecResult<()>>),
     /// A push query wants to join.
@@ -215,11 +217,14 @@ impl PipelineThread {
                 self.pipeline.shared.signal_input();
             }
             Event::Unsubscribe(id) => self.pipeline.end_subscription(id, "it was ended".into()),
+            Event::CheckpointTrouble(_) => {}
             Event::Command(command, reply) => {
                 self.wait_for_commit()?;
-                self.wait_for_checkpoint()?;
                 let stop = matches!(command, Command::Stop);
-                let done = self.command(command);
+                let done = match self.wait_for_checkpoint()? {
+                    Ok(()) => self.command(command),
+                    Err(trouble) => Err(trouble),
+                };
                 let _ = reply.send(done);
                 self.pipeline.shared.signal_input();
                 if stop {
@@ -255,16 +260,27 @@ impl PipelineThread {
 
     /// Waits until the pending step has committed. Other events are handled after it.
     fn wait_for_commit(&mut self) -> ExecResult<()> {
-        self.wait_until(|thread| thread.pipeline.pending.is_none())
+        self.wait_until(|thread, _| thread.pipeline.pending.is_none())
     }
 
-    fn wait_for_checkpoint(&mut self) -> ExecResult<()> {
-        self.wait_until(|thread| matches!(thread.checkpoint, Checkpoint::Idle))
+    /// Waits for the checkpoint under way, if there is one. The inner error is why it cannot be written at present: a command that needs one
+    /// fails with it, the pipeline goes on.
+    fn wait_for_checkpoint(&mut self) -> ExecResult<ExecResult<()>> {
+        let mut trouble = None;
+        self.wait_until(|thread, event| {
+            if let Some(Event::CheckpointTrouble(error)) = event {
+                trouble = Some(error);
+            }
+            trouble.is_some() || matches!(thread.checkpoint, Checkpoint::Idle)
+        })?;
+        Ok(trouble.map_or(Ok(()), Err))
     }
 
-    fn wait_until(&mut self, done: impl Fn(&Self) -> bool) -> ExecResult<()> {
+    /// Takes events until `done`, which sees the ones that are not its own. All others are handled later.
+    fn wait_until(&mut self, mut done: impl FnMut(&Self, Option<Event>) -> bool) -> ExecResult<()> {
         let mut later = Vec::new();
-        while !done(self) {
+        let mut unhandled = None;
+        while !done(self, unhandled.take()) {
             let event = self
                 .events
                 .recv()
@@ -272,6 +288,7 @@ impl PipelineThread {
             match event {
                 Event::Durable(step, synced) => self.durable(step, synced)?,
                 Event::Checkpointed(finished) => self.checkpointed(finished)?,
+                trouble @ Event::CheckpointTrouble(_) => unhandled = Some(trouble),
                 other => later.push(other),
             }
         }
@@ -313,12 +330,13 @@ impl PipelineThread {
                 let done = loop {
                     match store.write(&*log, &state, &work) {
                         Ok(done) => break Ok(done),
-                        Err(error) if shared.stopped().is_some() => break Err(error),
+                        Err(error) if shared.is_stopping() => break Err(error),
                         Err(error) => {
                             tracing::error!(
                                 error = with_causes(&error),
                                 "could not write a checkpoint, will try again"
                             );
+                            shared.send(Event::CheckpointTrouble(error));
                             thread::sleep(CHECKPOINT_RETRY);
                         }
                     }

@@ -106,6 +106,11 @@ impl Shared {
         self.stopping.store(true, Ordering::SeqCst);
     }
 
+    /// Whether the engine is asked to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst) || self.stopped().is_some()
+    }
+
     /// Does `write` until the disk has room for it. Readers keep the last snapshot meanwhile.
     pub fn until_there_is_room<T>(
         &self,
@@ -114,7 +119,7 @@ impl Shared {
         let mut told = false;
         loop {
             match write() {
-                Err(error) if error.is_disk_full() && !self.stopping.load(Ordering::SeqCst) => {
+                Err(error) if error.is_disk_full() && !self.is_stopping() => {
                     if !std::mem::replace(&mut told, true) {
                         tracing::error!(
                             error = with_causes(&error),
