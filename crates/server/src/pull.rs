@@ -5,6 +5,7 @@
 
 mod catalog;
 mod key_range;
+mod names;
 mod rewrite;
 mod scan;
 mod stream;
@@ -37,6 +38,7 @@ use crate::{
 };
 
 pub use catalog::{DATABASE, SCHEMA};
+use names::OutputNames;
 
 /// Batches that wait between a worker and a slow client: enough to overlap both, few enough to bound memory.
 const WAITING_BATCHES: usize = 2;
@@ -58,17 +60,19 @@ pub struct PullContext {
 pub struct PullQuery {
     state: SessionState,
     plan: LogicalPlan,
+    names: OutputNames,
 }
 
 impl PullContext {
     /// Binds a query.
     pub async fn bind(self, mut query: Box<std_ast::Query>) -> DataFusionResult<PullQuery> {
         rewrite::unqualify_functions(&mut query);
+        let names = OutputNames::assign(&mut query);
         let mut state = self.state;
         state.register_catalog_list(catalog::databases(self.snapshot, self.catalog, self.log));
         let statement = DataFusionStatement::Statement(Box::new(std_ast::Statement::Query(query)));
         let plan = state.statement_to_plan(statement).await?;
-        Ok(PullQuery { state, plan })
+        Ok(PullQuery { state, plan, names })
     }
 }
 
@@ -93,15 +97,14 @@ impl PullQuery {
         }
         Ok(Self {
             plan: self.plan.with_param_values(values)?,
-            state: self.state,
+            ..self
         })
     }
 
     /// Columns that running the query will give: type coercion has its say.
     pub fn optimized_schema(&self) -> DataFusionResult<SchemaRef> {
-        Ok(Arc::clone(
-            self.state.optimize(&self.plan)?.schema().inner(),
-        ))
+        let optimized = self.state.optimize(&self.plan)?;
+        Ok(self.names.restore(optimized.schema().inner()))
     }
 
     /// Plans the query.
@@ -109,6 +112,7 @@ impl PullQuery {
         let plan = self.state.create_physical_plan(&self.plan).await?;
         Ok(ReadyQuery {
             plan,
+            names: self.names,
             tasks: self.state.task_ctx(),
         })
     }
@@ -117,13 +121,14 @@ impl PullQuery {
 /// A pull query that is planned.
 pub struct ReadyQuery {
     plan: Arc<dyn ExecutionPlan>,
+    names: OutputNames,
     tasks: Arc<TaskContext>,
 }
 
 impl ReadyQuery {
     /// Columns of the result.
     pub fn schema(&self) -> SchemaRef {
-        self.plan.schema()
+        self.names.restore(&self.plan.schema())
     }
 
     /// The plan as text, one operator a line, the result first.

@@ -26,6 +26,7 @@ pub use variables::{SERVER_VERSION, Variables};
 
 use crate::{
     functions,
+    pull::DATABASE,
     server::Server,
     sqlstate::{SqlError, code},
     statement::{self, cursor::Cursors, transaction::Block},
@@ -49,6 +50,11 @@ pub struct Session {
 impl Session {
     /// Begins a session. Start-up settings that cannot be had are refused, unknown ones too, as PostgreSQL does.
     pub async fn start(server: Arc<Server>, startup: StartupParameters) -> SessionResult<Session> {
+        if startup.database != DATABASE {
+            let message = format!("database \"{}\" does not exist", startup.database);
+            return Err(SqlError::new(code::INVALID_CATALOG_NAME, message)
+                .with_hint(format!("there is one database, \"{DATABASE}\"")));
+        }
         let mut variables = Variables::default();
         variables.set_user(&startup.user);
         for (name, value) in &startup.settings {

@@ -2,7 +2,7 @@
 //!
 //! Logs go to stderr through `tracing`. Metrics go to one recorder for the process; this file declares the server's own, with help texts.
 
-use std::sync::OnceLock;
+use std::{io::IsTerminal, sync::OnceLock};
 
 use metrics::{describe_counter, describe_gauge};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -33,6 +33,7 @@ pub fn init_logs(filter: &str) -> Result<(), ParseError> {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(true)
         .finish();
     if tracing::subscriber::set_global_default(subscriber).is_err() {

@@ -109,7 +109,11 @@ fn not_kept(catalog: &CatalogState, relation: &Relation) -> SqlError {
         )
         .with_hint("drop the table and create it again");
     }
-    SqlError::internal(format!("the snapshot does not hold table \"{name}\""))
+    SqlError::new(
+        code::SERIALIZATION_FAILURE,
+        format!("table \"{name}\" was changed while the query began"),
+    )
+    .with_hint("run the query again")
 }
 
 impl fmt::Debug for Relations {

@@ -28,6 +28,8 @@ pub struct Feed {
     sender: mpsc::UnboundedSender<Item>,
     waiting: Arc<AtomicUsize>,
     bound: usize,
+    /// The last offer found no room. The engine may offer again (history waits for its reader) or give up.
+    full: bool,
 }
 
 /// The reader's end.
@@ -45,6 +47,7 @@ pub fn bounded(bound: usize) -> (Feed, FeedReader) {
             sender,
             waiting: Arc::clone(&waiting),
             bound,
+            full: false,
         },
         FeedReader { receiver, waiting },
     )
@@ -55,10 +58,14 @@ impl ChangeReceiver for Feed {
         let bytes = size(&changes.rows);
         let waiting = self.waiting.load(Ordering::Acquire);
         if waiting > 0 && waiting + bytes > self.bound {
-            // The reader may have gone at the same moment; then nobody needs to know.
-            let _ = self.sender.send(Item::TooSlow);
-            return Err(FeedClosed::Full);
+            self.full = true;
+            return if self.sender.is_closed() {
+                Err(FeedClosed::Gone)
+            } else {
+                Err(FeedClosed::Full)
+            };
         }
+        self.full = false;
         self.waiting.fetch_add(bytes, Ordering::AcqRel);
         self.sender
             .send(Item::Changes(changes, bytes))
@@ -66,7 +73,13 @@ impl ChangeReceiver for Feed {
     }
 
     fn closed(&mut self, reason: String) {
-        let _ = self.sender.send(Item::Ended(reason));
+        let last = if self.full {
+            Item::TooSlow
+        } else {
+            Item::Ended(reason)
+        };
+        // A reader that has gone does not need to know.
+        let _ = self.sender.send(last);
     }
 }
 
@@ -132,6 +145,7 @@ mod tests {
         feed.offer(changes(1, 100)).expect("room");
         feed.offer(changes(2, 100)).expect("room");
         assert_eq!(feed.offer(changes(3, 1000)), Err(FeedClosed::Full));
+        feed.closed("behind".to_owned());
         drop(feed);
         assert_eq!(
             reader.next().await.expect("first").expect("changes").step,
@@ -151,6 +165,24 @@ mod tests {
             "53400"
         );
         assert!(reader.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_full_feed_takes_the_same_changes_later() {
+        let (mut feed, mut reader) = bounded(4096);
+        feed.offer(changes(1, 400)).expect("room");
+        assert_eq!(feed.offer(changes(2, 400)), Err(FeedClosed::Full));
+        reader.next().await.expect("first").expect("changes");
+        feed.offer(changes(2, 400)).expect("room again");
+        feed.closed("the end".to_owned());
+        assert_eq!(
+            reader.next().await.expect("second").expect("changes").step,
+            2
+        );
+        assert_eq!(
+            reader.next().await.expect("third").expect_err("ended").code,
+            "55000"
+        );
     }
 
     #[tokio::test]

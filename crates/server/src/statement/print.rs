@@ -170,7 +170,7 @@ impl Follower {
                     return Ok(record.offset);
                 }
                 self.seen += 1;
-                if (self.seen - 1) % self.every == 0 {
+                if (self.seen - 1).is_multiple_of(self.every) {
                     table.push(
                         partition,
                         record.offset,
