@@ -19,6 +19,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
 /// How long a start may take. A start replays at most the steps since the last checkpoint, so seconds are already too many; the rest is
@@ -47,21 +48,26 @@ impl Endpoint {
         self.starts.load(Ordering::SeqCst)
     }
 
-    /// Opens a connection as `application`.
-    pub async fn connect_as(&self, application: &str) -> Result<Client, tokio_postgres::Error> {
-        let parameters = format!(
-            "host=127.0.0.1 port={} user=highwater dbname=highwater application_name={application}",
-            self.port
-        );
-        let (client, connection) = tokio_postgres::connect(&parameters, NoTls).await?;
-        // Ends by itself when the client is dropped or the server is gone; its error also reaches every pending call of the client.
-        tokio::spawn(connection);
+    /// Opens a connection.
+    pub async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
+        // The task ends by itself when the client is dropped or the server is gone; its error also reaches every pending call of the client.
+        let (client, _task) = self.connect_with_task().await?;
         Ok(client)
     }
 
-    /// Opens a connection.
-    pub async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
-        self.connect_as("highwater-sqllogictest").await
+    /// Opens a connection whose socket closes when the task is aborted.
+    pub(crate) async fn connect_with_task(
+        &self,
+    ) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
+        let parameters = format!(
+            "host=127.0.0.1 port={} user=highwater dbname=highwater",
+            self.port
+        );
+        let (client, connection) = tokio_postgres::connect(&parameters, NoTls).await?;
+        let task = tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok((client, task))
     }
 }
 

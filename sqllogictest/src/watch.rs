@@ -3,7 +3,7 @@
 use std::{pin::Pin, time::Duration};
 
 use futures::StreamExt;
-use tokio::time::timeout;
+use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::{
     CancelToken, Client, NoTls, SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream,
 };
@@ -13,10 +13,10 @@ use crate::{Endpoint, WireError};
 /// How long a row that must come may take; only a wrong server takes so long.
 const ROW_LIMIT: Duration = Duration::from_secs(20);
 
-/// An open push query on a connection of its own.
+/// An open push query on a connection of its own. Dropping it closes the socket, as a client that dies does.
 pub struct Watch {
-    /// Kept: dropping it closes the connection and thereby ends the query.
     client: Client,
+    connection: JoinHandle<()>,
     cancel: CancelToken,
     stream: Pin<Box<SimpleQueryStream>>,
     /// Names of the columns.
@@ -35,7 +35,7 @@ impl Watch {
         settings: &[String],
         sql: &str,
     ) -> Result<Self, WireError> {
-        let client = endpoint.connect().await?;
+        let (client, connection) = endpoint.connect_with_task().await?;
         for statement in settings {
             client.batch_execute(statement).await?;
         }
@@ -49,6 +49,7 @@ impl Watch {
                     .collect();
                 Ok(Self {
                     client,
+                    connection,
                     cancel,
                     stream,
                     columns,
@@ -94,6 +95,13 @@ impl Watch {
                 }
             }
         }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // Without this the connection would stay to read the rest of an endless result.
+        self.connection.abort();
     }
 }
 

@@ -68,6 +68,10 @@ async fn health_and_metrics_answer_over_http() {
     let (_server, endpoint, client) = server_with_stream().await;
     let (status, _) = http_get(&endpoint, "/healthz").await;
     assert_eq!(status, 200);
+    client
+        .batch_execute("INSERT INTO s VALUES ('first', 0)")
+        .await
+        .unwrap();
     let before = metric(&endpoint, "highwater_rows_written_total").await;
     client
         .batch_execute("INSERT INTO s VALUES ('a', 1), ('b', 2)")
@@ -101,6 +105,16 @@ async fn the_terminal_client_runs_a_statement_and_fails_with_its_error() {
         !output.status.success() && text.contains("nope") && text.contains("42703"),
         "{output:?}"
     );
+}
+
+#[tokio::test]
+async fn the_demo_plays_flights_and_says_how_to_connect() {
+    let output = highwater(&["demo", "--seconds", "4"]).await;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{output:?}");
+    for part in ["United Air Lines", "psql -h 127.0.0.1"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
 }
 
 #[tokio::test]

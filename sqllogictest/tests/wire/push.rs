@@ -10,7 +10,7 @@ use highwater_sqllogictest::{Endpoint, Watch};
 use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls, types::ToSql};
 
-use crate::{assert_code, server_with_stream};
+use crate::{assert_code, process::metric, server_with_stream};
 
 /// What the product promises from before an INSERT is sent until its row is at the client.
 const PROMISED: Duration = Duration::from_millis(100);
@@ -102,16 +102,24 @@ async fn a_table_sends_its_change_within_100_ms_of_the_insert() {
         .await
         .unwrap();
     let mut times = Vec::new();
-    for number in 0..TIMED {
+    for count in 1..=TIMED {
         let began = Instant::now();
         insert(&writer, "a", 0).await;
+        if count > 1 {
+            let old = (count - 1).to_string();
+            assert_eq!(
+                watch.next().await.unwrap().unwrap(),
+                ["update_before", "a", &old]
+            );
+        }
         let row = watch
             .next()
             .await
             .unwrap()
             .expect("an endless query does not end");
         times.push(began.elapsed());
-        assert_eq!(row, ["a", &(number + 1).to_string()]);
+        let operation = if count == 1 { "insert" } else { "update_after" };
+        assert_eq!(row, [operation, "a", &count.to_string()]);
     }
     assert_prompt(times);
 }
@@ -197,22 +205,15 @@ async fn statement_timeout_ends_a_push_query() {
 #[tokio::test]
 async fn a_disconnect_ends_a_push_query() {
     let (_server, endpoint, _writer) = server_with_stream().await;
-    let before = open_connections(&endpoint).await;
+    await_connections(&endpoint, 1.0).await;
     let watches = [
         Watch::start(&endpoint, QUERY).await.unwrap(),
         Watch::start(&endpoint, QUERY).await.unwrap(),
     ];
-    assert_eq!(open_connections(&endpoint).await, before + 2.0);
+    await_connections(&endpoint, 3.0).await;
     drop(watches);
     // Nothing is inserted: the server must notice without a failing write.
-    let deadline = Instant::now() + PATIENCE;
-    while open_connections(&endpoint).await > before {
-        assert!(
-            Instant::now() < deadline,
-            "push queries of clients that left are still open"
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    await_connections(&endpoint, 1.0).await;
 }
 
 #[tokio::test]
@@ -307,8 +308,20 @@ async fn one(client: &Client) -> i64 {
         .get(0)
 }
 
-async fn open_connections(endpoint: &Endpoint) -> f64 {
-    crate::process::metric(endpoint, "highwater_connections").await
+/// Waits until the server has so many connections; their ends reach it a little later than their clients know of them.
+async fn await_connections(endpoint: &Endpoint, wanted: f64) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let open = metric(endpoint, "highwater_pgwire_connections").await;
+        if open == wanted {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{open} connections are open instead of {wanted}"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[track_caller]
