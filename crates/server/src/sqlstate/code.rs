@@ -13,14 +13,10 @@ codes! {
     WARNING = "01000";
     /// A message that the protocol does not allow here, or that cannot be read.
     PROTOCOL_VIOLATION = "08P01";
-    /// The connection ended within a statement.
-    CONNECTION_FAILURE = "08006";
     /// SQL can say it, this server cannot do it.
     FEATURE_NOT_SUPPORTED = "0A000";
     /// Any error in a value.
     DATA_EXCEPTION = "22000";
-    /// Text longer than its column.
-    STRING_DATA_RIGHT_TRUNCATION = "22001";
     /// A number beyond its type.
     NUMERIC_VALUE_OUT_OF_RANGE = "22003";
     /// Text that is no date or time.
@@ -41,8 +37,6 @@ codes! {
     BAD_COPY_FILE_FORMAT = "22P04";
     /// A null where none may be.
     NOT_NULL_VIOLATION = "23502";
-    /// A cursor that is not in a state for this.
-    INVALID_CURSOR_STATE = "24000";
     /// In a transaction already.
     ACTIVE_SQL_TRANSACTION = "25001";
     /// Writing in a read-only transaction.
@@ -71,8 +65,6 @@ codes! {
     SYNTAX_ERROR = "42601";
     /// Not allowed.
     INSUFFICIENT_PRIVILEGE = "42501";
-    /// A name longer than allowed.
-    NAME_TOO_LONG = "42622";
     /// Twice the same column.
     DUPLICATE_COLUMN = "42701";
     /// A column that could be one of several.
@@ -83,8 +75,6 @@ codes! {
     UNDEFINED_OBJECT = "42704";
     /// The object is there already.
     DUPLICATE_OBJECT = "42710";
-    /// A function call that could be one of several.
-    AMBIGUOUS_FUNCTION = "42725";
     /// An aggregate where none may be, or a column beside one.
     GROUPING_ERROR = "42803";
     /// Types that do not fit each other.
@@ -105,16 +95,12 @@ codes! {
     DUPLICATE_PREPARED_STATEMENT = "42P05";
     /// The relation is there already.
     DUPLICATE_TABLE = "42P07";
-    /// A column reference that cannot be.
-    INVALID_COLUMN_REFERENCE = "42P10";
     /// A name that is taken by the language.
     RESERVED_NAME = "42939";
     /// A query that breaks a rule of SQL.
     INVALID_QUERY = "42000";
     /// A definition of a relation that cannot be.
     INVALID_TABLE_DEFINITION = "42P16";
-    /// A parameter whose type nothing tells.
-    INDETERMINATE_DATATYPE = "42P18";
     /// No room on the disk.
     DISK_FULL = "53100";
     /// Not enough memory within the bound.

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::{
-    harness::{PATIENCE, TestServer, assert_usable, create_stream, state},
+    harness::{PATIENCE, TestServer, assert_usable, create_stream, from_the_beginning, state},
     raw::{Raw, errors, kinds, message},
 };
 
@@ -107,6 +107,7 @@ async fn rows_of_a_push_query_come_one_by_one() {
     let server = TestServer::start().await;
     let (reader, writer) = (server.connect().await, server.connect().await);
     create_stream(&writer, "words").await;
+    from_the_beginning(&reader).await;
     let rows = reader
         .copy_out("COPY (SELECT id FROM words EMIT CHANGES) TO STDOUT")
         .await

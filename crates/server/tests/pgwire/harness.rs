@@ -129,3 +129,11 @@ pub async fn create_stream(client: &Client, name: &str) {
     );
     client.batch_execute(&create).await.expect("a stream");
 }
+
+/// The client's push queries begin with the first record, so that a test need not know when they have begun.
+pub async fn from_the_beginning(client: &Client) {
+    client
+        .batch_execute("SET 'auto.offset.reset' = 'earliest'")
+        .await
+        .expect("a setting");
+}

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls, error::SqlState, types::ToSql};
 
 use crate::{
-    harness::{PATIENCE, TestServer, assert_usable, create_stream, state},
+    harness::{PATIENCE, TestServer, assert_usable, create_stream, from_the_beginning, state},
     raw::{Raw, V3_0, errors, kinds, message},
 };
 
@@ -31,6 +31,7 @@ async fn a_row_shows_as_soon_as_it_is_inserted() {
     let server = TestServer::start().await;
     let (reader, writer) = (server.connect().await, server.connect().await);
     create_stream(&writer, "events").await;
+    from_the_beginning(&reader).await;
     insert(&writer, "events", 0).await;
     let rows = reader
         .query_raw("SELECT id FROM events EMIT CHANGES", none())
@@ -97,6 +98,7 @@ async fn a_limited_execute_suspends_when_nothing_more_is_there() {
     let server = TestServer::start().await;
     let (mut reader, writer) = (server.connect().await, server.connect().await);
     create_stream(&writer, "events").await;
+    from_the_beginning(&reader).await;
     insert(&writer, "events", 0).await;
     let block = reader.transaction().await.expect("a block");
     let portal = block
@@ -125,6 +127,7 @@ async fn a_limit_ends_a_push_query() {
     let server = TestServer::start().await;
     let client = server.connect().await;
     create_stream(&client, "events").await;
+    from_the_beginning(&client).await;
     client
         .batch_execute("INSERT INTO events VALUES (1, 'a'), (2, 'b'), (3, 'c')")
         .await
@@ -144,6 +147,9 @@ async fn pipelined_messages_wait_for_the_query_to_end() {
     let writer = server.connect().await;
     create_stream(&writer, "events").await;
     let mut raw = Raw::session(server.addresses.sql).await;
+    raw.send(b'Q', b"SET 'auto.offset.reset' = 'earliest'\0")
+        .await;
+    assert_eq!(kinds(&raw.until_ready().await), "CZ");
     raw.bytes(
         &[
             message(b'Q', b"SELECT id FROM events EMIT CHANGES LIMIT 1\0"),
