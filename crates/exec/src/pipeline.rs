@@ -26,7 +26,7 @@ use crate::{
     sink::Sink,
     snapshot::SnapshotInner,
     source::TopicSource,
-    state::{BaseSnapshot, RocksState, RowCodec, StateId, TableStore},
+    state::{BaseSnapshot, RocksState, RowCodec, StateChanges, StateId, StatePrefix, TableStore},
     step::PendingStep,
 };
 
@@ -49,6 +49,8 @@ pub struct Pipeline {
     pub(crate) pending: Option<PendingStep>,
     /// The step of the last checkpoint.
     pub(crate) checkpointed_step: u64,
+    /// Changes of operator state that a failed checkpoint took; the next one writes them first.
+    pub(crate) unwritten: Vec<(StatePrefix, StateChanges)>,
 }
 
 /// A persistent query with its result.
@@ -391,7 +393,7 @@ impl Pipeline {
         manifest.queries = self.queries.iter().map(RunningQuery::manifest).collect();
         manifest.processing_log = self.processing_log.producer().positions();
 
-        let mut changes = Vec::new();
+        let mut changes = std::mem::take(&mut self.unwritten);
         let mut runs = Vec::new();
         let mut sinks = self.processing_log.producer().ends(&*self.log)?;
         for query in &mut self.queries {

@@ -53,6 +53,7 @@ impl Pipeline {
             step: manifest.step,
             pending: None,
             checkpointed_step: manifest.step,
+            unwritten: Vec::new(),
         };
         let new_queries = pipeline.restore_queries(&manifest, queries)?;
         let replayed = pipeline.replay(Offset(manifest.journal))?;
@@ -167,8 +168,13 @@ impl Pipeline {
     /// Writes a checkpoint and waits for it. No step may be pending.
     pub fn checkpoint_now(&mut self) -> ExecResult<()> {
         let work = self.checkpoint_work()?;
-        let done = self.checkpoints.write(&*self.log, &self.state, &work)?;
-        self.finish_checkpoint(done)
+        match self.checkpoints.write(&*self.log, &self.state, &work) {
+            Ok(done) => self.finish_checkpoint(done),
+            Err(error) => {
+                self.unwritten = work.changes;
+                Err(error)
+            }
+        }
     }
 
     /// Takes over a finished checkpoint: tables read from it, the journal lets go of what lies behind.
