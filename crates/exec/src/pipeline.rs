@@ -49,6 +49,8 @@ pub struct Pipeline {
     pub(crate) pending: Option<PendingStep>,
     /// The step of the last checkpoint.
     pub(crate) checkpointed_step: u64,
+    /// Sources have moved past records without a step; readers wait to hear of it.
+    pub(crate) moved_without_step: bool,
     /// Changes of operator state that a failed checkpoint took; the next one writes them first.
     pub(crate) unwritten: Vec<(StatePrefix, StateChanges)>,
 }
@@ -321,7 +323,8 @@ impl Pipeline {
         }
     }
 
-    /// By topic: up to where all readers have read.
+    /// By topic: up to where (exclusive) a reader of the topic sees what the tables reflect. For a topic that a query writes, that is what the
+    /// query has appended; for any other, what all readers have read.
     pub(crate) fn source_positions(&self) -> HashMap<String, Vec<i64>> {
         let mut positions: HashMap<String, Vec<i64>> = HashMap::new();
         for source in self.sources.values() {
@@ -335,6 +338,11 @@ impl Pipeline {
                         .for_each(|(known, offset)| *known = (*known).min(offset));
                 })
                 .or_insert_with(|| offsets.collect());
+        }
+        for query in &self.queries {
+            if let (QueryOutput::Stream(relation), Some(sink)) = (&query.definition.output, &query.sink) {
+                positions.insert(relation.topic.clone(), sink.producer().appended().collect());
+            }
         }
         positions
     }

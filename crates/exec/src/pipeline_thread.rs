@@ -191,6 +191,9 @@ impl PipelineThread {
         }
         self.pipeline.shared.clear_input_signal();
         let Some(cut) = self.pipeline.cut()? else {
+            if self.pipeline.pending.is_none() && std::mem::take(&mut self.pipeline.moved_without_step) {
+                self.pipeline.shared.publish(self.pipeline.current_snapshot());
+            }
             return Ok(false);
         };
         let shared = Arc::clone(&self.pipeline.shared);

@@ -46,6 +46,8 @@ struct ProducerPartition {
     position: ProducerPosition,
     /// Appended, not committed.
     open: bool,
+    /// Behind the last record that is appended.
+    end: i64,
 }
 
 impl Producer {
@@ -65,6 +67,7 @@ impl Producer {
                 name: TopicPartition::new(topic, partition),
                 position: positions.get(partition as usize).copied().unwrap_or(start),
                 open: false,
+                end: 0,
             })
             .collect();
         Self {
@@ -104,7 +107,8 @@ impl Producer {
     pub fn append(&mut self, log: &dyn Log, batches: &StepBatches) -> ExecResult<()> {
         for (partition, batch) in &batches.batches {
             let partition = &mut self.partitions[*partition];
-            log.append(&partition.name, batch.clone())?;
+            let appended = log.append(&partition.name, batch.clone())?;
+            partition.end = partition.end.max(appended.last_offset.0 + 1);
             partition.open = true;
         }
         Ok(())
@@ -133,6 +137,12 @@ impl Producer {
         Ok(())
     }
 
+    /// Up to where (exclusive) each partition holds what was appended so far. Once that is committed, it is what readers of the topic see at
+    /// this step.
+    pub fn appended(&self) -> impl Iterator<Item = i64> {
+        self.partitions.iter().map(|partition| partition.end)
+    }
+
     /// Up to where each partition must be on disk before a checkpoint may rely on it.
     pub fn ends(&self, log: &dyn Log) -> ExecResult<Vec<(TopicPartition, Offset)>> {
         self.partitions
@@ -152,6 +162,7 @@ impl Producer {
         let mut aborted = false;
         for partition in &mut self.partitions {
             partition.open = false;
+            partition.end = log.offsets(&partition.name)?.log_end.0;
             let Some(state) = log.producer(&partition.name, self.id)? else {
                 continue;
             };

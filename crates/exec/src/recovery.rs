@@ -53,6 +53,7 @@ impl Pipeline {
             step: manifest.step,
             pending: None,
             checkpointed_step: manifest.step,
+            moved_without_step: false,
             unwritten: Vec::new(),
         };
         let new_queries = pipeline.restore_queries(&manifest, queries)?;

@@ -94,6 +94,7 @@ impl Pipeline {
             let source = self.source_mut(relation)?;
             if source.has_nothing_new(&part) {
                 source.skip(&part);
+                self.moved_without_step = true;
             } else {
                 others.push((relation, part));
             }

@@ -159,7 +159,7 @@ fn row_time(
     parameters: &[ScalarValue],
     expressions: &mut Evaluator<'_>,
 ) -> SessionResult<Option<i64>> {
-    let value = match cell(expr) {
+    let value = match cell(expr, false) {
         Cell::Null => return Ok(None),
         Cell::Text(text) => match text.parse() {
             Ok(millis) => return Ok(Some(millis)),
@@ -222,7 +222,7 @@ fn push(
     parameters: &[ScalarValue],
     expressions: &mut Evaluator<'_>,
 ) -> SessionResult<()> {
-    match cell(expr) {
+    match cell(expr, column.is_decimal()) {
         Cell::Null => column.push_null(),
         Cell::Text(text) => column.push_text(&text),
         Cell::Parameter(number) => column.push_scalar(value_of(number, parameters)?),
@@ -238,8 +238,10 @@ enum Cell {
     Expression,
 }
 
-/// Literals need no planning, and their text keeps every digit.
-fn cell(expr: &Expr) -> Cell {
+/// Literals need no planning, and their text keeps every digit: of whole numbers always, of others in a `decimal` column, where they would
+/// lose digits on the way through a floating-point number.
+fn cell(expr: &Expr, decimal: bool) -> Cell {
+    let exact = |digits: &str| is_integer(digits) || (decimal && is_decimal(digits));
     if let Some(number) = placeholder_number(expr) {
         return Cell::Parameter(number);
     }
@@ -249,7 +251,7 @@ fn cell(expr: &Expr) -> Cell {
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
                 Cell::Text(text.clone())
             }
-            Value::Number(digits, _) if is_integer(digits) => Cell::Text(digits.clone()),
+            Value::Number(digits, _) if exact(digits) => Cell::Text(digits.clone()),
             _ => Cell::Expression,
         },
         Expr::UnaryOp {
@@ -257,13 +259,18 @@ fn cell(expr: &Expr) -> Cell {
             expr,
         } => match expr.as_ref() {
             Expr::Value(value) => match &value.value {
-                Value::Number(digits, _) if is_integer(digits) => Cell::Text(format!("-{digits}")),
+                Value::Number(digits, _) if exact(digits) => Cell::Text(format!("-{digits}")),
                 _ => Cell::Expression,
             },
             _ => Cell::Expression,
         },
         _ => Cell::Expression,
     }
+}
+
+/// Digits with a point, without an exponent.
+fn is_decimal(digits: &str) -> bool {
+    digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 fn is_integer(digits: &str) -> bool {

@@ -45,6 +45,11 @@ impl Values {
 }
 
 impl ColumnBuilder {
+    /// Whether it takes decimals.
+    pub fn is_decimal(&self) -> bool {
+        self.data_type.is_decimal()
+    }
+
     /// A builder for values of one type; `zone` is where a clock without a zone stands.
     pub fn new(data_type: DataType, zone: Tz) -> Self {
         Self {
