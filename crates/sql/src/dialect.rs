@@ -169,6 +169,29 @@ impl Dialect for HighwaterDialect {
         }
     }
 
+    /// `a IS DISTINCT FROM b OR c`: the standard parser takes all of `b OR c` for the right side; it is an operand like that of `=`.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        expr: &std_ast::Expr,
+        _precedence: u8,
+    ) -> Option<Result<std_ast::Expr, ParserError>> {
+        let equal =
+            parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]);
+        if !equal && !parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+            return None;
+        }
+        let right = match parser.parse_subexpr(self.prec_value(Precedence::Is)) {
+            Ok(right) => Box::new(right),
+            Err(error) => return Some(Err(error)),
+        };
+        let left = Box::new(expr.clone());
+        Some(Ok(match equal {
+            true => std_ast::Expr::IsNotDistinctFrom(left, right),
+            false => std_ast::Expr::IsDistinctFrom(left, right),
+        }))
+    }
+
     fn prec_value(&self, prec: Precedence) -> u8 {
         self.postgres.prec_value(prec)
     }

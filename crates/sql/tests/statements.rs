@@ -596,3 +596,25 @@ fn trees_have_the_script_s_lines_and_columns() {
     assert_eq!((ident.span.start.line, ident.span.start.column), (3, 14));
     assert_eq!((ident.span.end.line, ident.span.end.column), (3, 19));
 }
+
+#[test]
+fn is_distinct_from_takes_an_operand_and_no_more() {
+    for condition in [
+        "a IS DISTINCT FROM b + 1 OR c",
+        "a IS NOT DISTINCT FROM b + 1 OR c",
+    ] {
+        let parsed =
+            highwater_sql::parse_statement(&format!("SELECT 1 FROM t WHERE {condition}")).unwrap();
+        let highwater_sql::ast::Statement::Query(query) = parsed.statement else {
+            panic!("{condition} is in a query");
+        };
+        let sqlparser::ast::SetExpr::Select(select) = *query.body.body else {
+            panic!("{condition} is in a select");
+        };
+        let Some(sqlparser::ast::Expr::BinaryOp { left, op, .. }) = select.selection else {
+            panic!("{condition} is an OR");
+        };
+        assert_eq!(op, sqlparser::ast::BinaryOperator::Or);
+        assert!(left.to_string().ends_with("DISTINCT FROM b + 1"), "{left}");
+    }
+}
