@@ -233,20 +233,36 @@ impl Engine {
         self.shared.send(Event::Unsubscribe(id));
     }
 
-    /// Appends a group of batches so that no cut falls between them. Returns the end offset (exclusive) of each. The caller still has to
+    /// Appends a group of batches that one step shall read together. Returns the end offset (exclusive) of each. The caller still has to
     /// [`Log::sync`] before it acknowledges.
+    ///
+    /// An error leaves what was appended before it, as does a crash; nobody has been told then that the group is stored.
     pub fn append_together(
         &self,
         batches: Vec<(TopicPartition, EncodedBatch)>,
     ) -> ExecResult<Vec<(TopicPartition, Offset)>> {
-        let _all_or_none = self.shared.cut.read();
-        batches
-            .into_iter()
-            .map(|(partition, batch)| {
-                let appended = self.log.append(&partition, batch)?;
-                Ok((partition, Offset(appended.last_offset.0 + 1)))
-            })
-            .collect()
+        let _all_or_none = self.shared.groups.begin();
+        let mut group = Vec::with_capacity(batches.len());
+        for (partition, batch) in batches {
+            let appended = self.log.append(&partition, batch)?;
+            group.push((
+                partition,
+                appended.base_offset,
+                Offset(appended.last_offset.0 + 1),
+            ));
+        }
+        let ends = group
+            .iter()
+            .map(|(partition, _, end)| (partition.clone(), *end))
+            .collect();
+        if group.len() > 1
+            && group
+                .iter()
+                .any(|(partition, ..)| self.shared.is_watched(&partition.topic))
+        {
+            self.shared.groups.note(group);
+        }
+        Ok(ends)
     }
 
     /// Commits what has run, writes a checkpoint and stops. Later calls answer [`ExecError::Stopped`].

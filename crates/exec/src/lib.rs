@@ -9,6 +9,7 @@
 mod backfill;
 mod checkpoint;
 mod committer;
+mod cut;
 mod delta;
 mod engine;
 mod error;

@@ -340,7 +340,9 @@ impl Pipeline {
                 .or_insert_with(|| offsets.collect());
         }
         for query in &self.queries {
-            if let (QueryOutput::Stream(relation), Some(sink)) = (&query.definition.output, &query.sink) {
+            if let (QueryOutput::Stream(relation), Some(sink)) =
+                (&query.definition.output, &query.sink)
+            {
                 positions.insert(relation.topic.clone(), sink.producer().appended().collect());
             }
         }

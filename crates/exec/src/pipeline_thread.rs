@@ -191,8 +191,12 @@ impl PipelineThread {
         }
         self.pipeline.shared.clear_input_signal();
         let Some(cut) = self.pipeline.cut()? else {
-            if self.pipeline.pending.is_none() && std::mem::take(&mut self.pipeline.moved_without_step) {
-                self.pipeline.shared.publish(self.pipeline.current_snapshot());
+            if self.pipeline.pending.is_none()
+                && std::mem::take(&mut self.pipeline.moved_without_step)
+            {
+                self.pipeline
+                    .shared
+                    .publish(self.pipeline.current_snapshot());
             }
             return Ok(false);
         };

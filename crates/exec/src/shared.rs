@@ -14,6 +14,7 @@ use highwater_storage_log::{AppendListener, Offset, TopicPartition};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::{
+    cut::AppendGroups,
     engine::{QueryStatus, SourceStatus},
     error::{ExecError, ExecResult, with_causes},
     pipeline_thread::Event,
@@ -32,8 +33,8 @@ pub struct Shared {
     published: Mutex<Published>,
     changed: Condvar,
     status: Mutex<(Vec<QueryStatus>, Vec<SourceStatus>)>,
-    /// Held for writing while a cut is fixed, for reading by appends that must not be cut apart.
-    pub(crate) cut: RwLock<()>,
+    /// Appends that must not be cut apart.
+    pub(crate) groups: AppendGroups,
     next_subscription: AtomicU64,
     stopping: AtomicBool,
 }
@@ -55,7 +56,7 @@ impl Shared {
             published: Mutex::new(Published::default()),
             changed: Condvar::new(),
             status: Mutex::default(),
-            cut: RwLock::new(()),
+            groups: AppendGroups::default(),
             next_subscription: AtomicU64::new(1),
             stopping: AtomicBool::new(false),
         }
@@ -69,6 +70,11 @@ impl Shared {
     /// Appends to this topic wake the pipeline from now on.
     pub fn watch(&self, topic: &str) {
         self.watched.write().insert(topic.to_owned());
+    }
+
+    /// Whether some query reads the topic.
+    pub fn is_watched(&self, topic: &str) -> bool {
+        self.watched.read().contains(topic)
     }
 
     /// The pipeline is about to look for input: later appends signal again.
@@ -194,7 +200,7 @@ fn covers(snapshot: &Snapshot, written: &[(TopicPartition, Offset)]) -> bool {
 
 impl AppendListener for Shared {
     fn appended(&self, partition: &TopicPartition) {
-        if self.watched.read().contains(&*partition.topic) {
+        if self.is_watched(&partition.topic) {
             self.signal_input();
         }
     }

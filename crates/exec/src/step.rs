@@ -19,6 +19,7 @@ use highwater_planner::catalog::RelationId;
 use highwater_storage_log::{Offset, TopicPartition};
 
 use crate::{
+    cut::Cut,
     delta::Delta,
     engine::{QueryOutput, QueryState},
     error::{ExecError, ExecResult},
@@ -29,13 +30,8 @@ use crate::{
     producer::StepBatches,
     query::{RelationRows, SlotDelta},
     snapshot::SnapshotInner,
-    source::{Fetched, SlotRows, upsert},
+    source::{SlotRows, upsert},
 };
-
-/// What a step reads.
-pub struct Cut {
-    fetched: Vec<(RelationId, Fetched)>,
-}
 
 /// A step that ran and is not committed yet.
 pub struct PendingStep {
@@ -57,66 +53,6 @@ pub struct StepOutput {
 pub type TableRows = HashMap<RelationId, Vec<(SlotRows, Vec<bool>)>>;
 
 impl Pipeline {
-    /// Fixes what the next step reads. `None` when nothing has arrived.
-    pub fn cut(&mut self) -> ExecResult<Option<Cut>> {
-        let mut limits: Vec<(RelationId, usize, Offset)> = Vec::new();
-        {
-            // No group of appends that belongs together is half done while the lock is held.
-            let _all_or_none = self.shared.cut.write();
-            for (relation, source) in &self.sources {
-                for (partition, (name, position)) in source
-                    .partitions()
-                    .iter()
-                    .zip(source.positions())
-                    .enumerate()
-                {
-                    let limit = self.log.offsets(name)?.last_stable;
-                    if limit > *position {
-                        limits.push((*relation, partition, limit));
-                    }
-                }
-            }
-        }
-        if limits.is_empty() {
-            return Ok(None);
-        }
-        let budget = (self.options.step_max_rows / limits.len()).max(1);
-        let mut fetched = Vec::new();
-        for (relation, partition, limit) in limits {
-            let source = self.source(relation)?;
-            if let Some(part) = source.fetch(&*self.log, partition, limit, budget)? {
-                fetched.push((relation, part));
-            }
-        }
-        // What continuous queries wrote has reached its readers in memory; it takes no step to move past it.
-        let mut others = Vec::with_capacity(fetched.len());
-        for (relation, part) in fetched {
-            let source = self.source_mut(relation)?;
-            if source.has_nothing_new(&part) {
-                source.skip(&part);
-                self.moved_without_step = true;
-            } else {
-                others.push((relation, part));
-            }
-        }
-        Ok((!others.is_empty()).then_some(Cut { fetched: others }))
-    }
-
-    /// The cut that the journal tells of.
-    pub fn journaled_cut(&self, entry: &JournalEntry) -> ExecResult<Cut> {
-        let mut fetched = Vec::new();
-        for &(relation, partition, to) in &entry.cut {
-            // A source that no query reads any more has no effect left.
-            let Some(source) = self.sources.get(&relation) else {
-                continue;
-            };
-            if let Some(part) = source.fetch_exactly(&*self.log, partition as usize, to)? {
-                fetched.push((relation, part));
-            }
-        }
-        Ok(Cut { fetched })
-    }
-
     /// Writes the next step into the journal; answers what has to be on disk before it may commit.
     pub fn journal_step(&mut self, cut: &Cut) -> ExecResult<Vec<(TopicPartition, Offset)>> {
         let durable: Vec<(RelationId, u32, Offset)> = cut

@@ -57,6 +57,23 @@ fn written_by_own_query(relation: &Relation, batch: &BatchView) -> bool {
     own.is_some() && own == batch.producer().map(|producer| producer.id)
 }
 
+impl Fetched {
+    /// Leaves what stands at `to` and behind it for a later step; answers whether that is anything.
+    pub fn draw_back(&mut self, to: Offset) -> bool {
+        if to >= self.to {
+            return false;
+        }
+        self.to = to.max(self.from);
+        self.batches.retain(|batch| batch.base_offset() < to);
+        true
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.to <= self.from
+    }
+}
+
 impl TopicSource {
     /// A source at the given positions, one a partition.
     pub fn new(relation: Arc<Relation>, positions: Vec<Offset>) -> ExecResult<Self> {

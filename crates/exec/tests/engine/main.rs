@@ -193,3 +193,37 @@ fn a_paused_query_catches_up_when_it_is_resumed() {
     assert_eq!(world.table("spread"), ["2|3"]);
     world.stop();
 }
+
+#[test]
+fn rows_inserted_together_are_seen_together_however_small_the_steps() {
+    let mut world = World::new(4, 3);
+    world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
+    world.create("CREATE TABLE counts AS SELECT bidder, COUNT(*) AS n FROM bids GROUP BY bidder");
+    let seen = world.watch("SELECT SUM(price) AS total, COUNT(*) AS n FROM bids EMIT CHANGES");
+    let row = |price| Row {
+        bidder: 1,
+        channel: None,
+        price: Some(price),
+        at: 0,
+    };
+    for amount in 1..300 {
+        // The two rows go to two partitions.
+        world.insert_without_waiting(&[row(amount), row(-amount)]);
+    }
+    assert_eq!(world.table("counts"), ["1|598"]);
+    world.stop();
+    let seen = seen.lock();
+    let totals: Vec<&str> = seen
+        .iter()
+        .map(|row| row.split('|').next().expect("a first column"))
+        .collect();
+    assert!(
+        totals.len() > 100,
+        "only {} changes were seen",
+        totals.len()
+    );
+    assert!(
+        totals.iter().all(|total| *total == "0" || *total == "NULL"),
+        "{totals:?}"
+    );
+}

@@ -11,18 +11,20 @@ use arrow::{
 };
 use datafusion::execution::SessionStateBuilder;
 use highwater_exec::{
-    Engine, EngineOptions, OffsetReset, PersistentQuery, QueryOutput, RelationEncoder,
+    ChangeBatch, ChangeReceiver, Engine, EngineOptions, FeedClosed, OffsetReset, PersistentQuery,
+    QueryOutput, RelationEncoder, SubscribeOptions,
 };
 use highwater_planner::{
     PlanContext,
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
-    plan_create_as, plan_create_source, plan_source_table,
+    plan_create_as, plan_create_source, plan_push, plan_source_table,
 };
 use highwater_sql::Statement;
 use highwater_storage_log::{
     BatchBuilder, EmbeddedLog, Log, LogOptions, MemoryDisk, Offset, TopicConfig, TopicPartition,
     partition_for_key,
 };
+use parking_lot::Mutex;
 use rand::Rng;
 use tempfile::TempDir;
 
@@ -70,6 +72,17 @@ pub struct World {
     rows: Vec<Row>,
     next_id: u64,
     written: BTreeMap<TopicPartition, Offset>,
+}
+
+struct Collector(Arc<Mutex<Vec<String>>>);
+
+impl ChangeReceiver for Collector {
+    fn offer(&mut self, changes: ChangeBatch) -> Result<(), FeedClosed> {
+        self.0.lock().extend(text_rows(&[changes.rows]));
+        Ok(())
+    }
+
+    fn closed(&mut self, _reason: String) {}
 }
 
 impl World {
@@ -232,7 +245,27 @@ impl World {
         self.append(table, &columns, &removed);
     }
 
+    /// Inserts bids that may still be on their way to the disk.
+    pub fn insert_without_waiting(&mut self, rows: &[Row]) {
+        let batch = rows_as_batch(rows);
+        let ends = self.append_unsynced("bids", batch.columns(), &vec![false; rows.len()]);
+        self.written.extend(ends);
+        self.rows.extend_from_slice(rows);
+    }
+
     fn append(&mut self, relation: &str, columns: &[ArrayRef], removed: &[bool]) {
+        for (partition, end) in self.append_unsynced(relation, columns, removed) {
+            self.log.sync(&partition, end).expect("a sync");
+            self.written.insert(partition, end);
+        }
+    }
+
+    fn append_unsynced(
+        &mut self,
+        relation: &str,
+        columns: &[ArrayRef],
+        removed: &[bool],
+    ) -> Vec<(TopicPartition, Offset)> {
         let relation = Arc::clone(&self.relations.0[relation]);
         let encoded = RelationEncoder::new(&relation)
             .expect("an encoder")
@@ -259,10 +292,32 @@ impl World {
                 )
             })
             .collect();
-        for (partition, end) in self.engine().append_together(batches).expect("an append") {
-            self.log.sync(&partition, end).expect("a sync");
-            self.written.insert(partition, end);
-        }
+        self.engine().append_together(batches).expect("an append")
+    }
+
+    /// Follows a push query; its rows are collected as `a|b|c`.
+    pub fn watch(&self, sql: &str) -> Arc<Mutex<Vec<String>>> {
+        let Statement::Query(query) = highwater_sql::parse_statement(sql)
+            .expect("a statement")
+            .statement
+        else {
+            panic!("{sql} is no query");
+        };
+        let functions = SessionStateBuilder::new().with_default_features().build();
+        let context = PlanContext {
+            catalog: &self.relations,
+            functions: &functions,
+            default_partitions: self.partitions,
+        };
+        let plan = plan_push(&query, &context).expect("a plan").plan;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let options = SubscribeOptions {
+            from_beginning: false,
+        };
+        self.engine()
+            .subscribe(plan, options, Box::new(Collector(Arc::clone(&seen))))
+            .expect("a subscription");
+        seen
     }
 
     fn query(&self, name: &str) -> QueryId {

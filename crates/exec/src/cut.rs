@@ -1,0 +1,207 @@
+//! What a step reads: for each source partition, up to which offset.
+//!
+//! The cut is whatever has arrived, up to a budget of rows. Appends that were made together ([`crate::Engine::append_together`]) are all in the cut or
+//! none of them: their appender and the cut exclude each other, and where the budget would fall into such a group, the cut draws back to
+//! before it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use highwater_planner::catalog::RelationId;
+use highwater_storage_log::{Offset, TopicPartition};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use crate::{error::ExecResult, journal::JournalEntry, pipeline::Pipeline, source::Fetched};
+
+/// Groups that wait for their step at the most. A pipeline that is further behind may read the oldest ones in two steps.
+const MAX_GROUPS: usize = 1 << 20;
+
+/// What a step reads.
+pub struct Cut {
+    /// Parts of source partitions, each not empty.
+    pub fetched: Vec<(RelationId, Fetched)>,
+}
+
+/// Appends that belong together, as far as no step has read them.
+#[derive(Default)]
+pub struct AppendGroups {
+    /// Held for writing while a cut looks at the ends, for reading while a group is appended.
+    lock: RwLock<()>,
+    groups: Mutex<VecDeque<Group>>,
+}
+
+/// The offsets that one group took in each partition, first to last (exclusive).
+type Group = Vec<(TopicPartition, Offset, Offset)>;
+
+impl AppendGroups {
+    /// No cut looks at the ends while the guard lives.
+    pub fn begin(&self) -> RwLockReadGuard<'_, ()> {
+        self.lock.read()
+    }
+
+    /// Notes a group of more than one partition. Call it under the guard.
+    pub fn note(&self, group: Group) {
+        let mut groups = self.groups.lock();
+        if groups.len() == MAX_GROUPS {
+            groups.pop_front();
+        }
+        groups.push_back(group);
+    }
+}
+
+impl Pipeline {
+    /// Fixes what the next step reads. `None` when nothing has arrived.
+    pub fn cut(&mut self) -> ExecResult<Option<Cut>> {
+        let mut limits: Vec<(RelationId, usize, Offset)> = Vec::new();
+        let groups = {
+            // No group is half appended while the lock is held.
+            let _all_or_none = self.shared.groups.lock.write();
+            for (relation, source) in &self.sources {
+                for (partition, (name, position)) in source
+                    .partitions()
+                    .iter()
+                    .zip(source.positions())
+                    .enumerate()
+                {
+                    let limit = self.log.offsets(name)?.last_stable;
+                    if limit > *position {
+                        limits.push((*relation, partition, limit));
+                    }
+                }
+            }
+            std::mem::take(&mut *self.shared.groups.groups.lock())
+        };
+        if limits.is_empty() {
+            return Ok(None);
+        }
+        let budget = (self.options.step_max_rows / limits.len()).max(1);
+        let mut fetched = self.fetch(&limits, budget)?;
+        let taken = |fetched: &[(RelationId, Fetched)]| {
+            limits.iter().all(|(relation, partition, limit)| {
+                fetched.iter().any(|(of, part)| {
+                    of == relation && part.partition == *partition && part.to == *limit
+                })
+            })
+        };
+        if !groups.is_empty() && !taken(&fetched) {
+            self.keep_together(&groups, &mut fetched);
+            if fetched.is_empty() {
+                // One group is larger than the budget: what has arrived goes into one step.
+                fetched = self.fetch(&limits, usize::MAX)?;
+            } else {
+                self.put_back(groups, &fetched);
+            }
+        }
+        // What a query wrote to its own stream has reached its readers in memory; it takes no step to move past it.
+        let mut others = Vec::with_capacity(fetched.len());
+        for (relation, part) in fetched {
+            let source = self.source_mut(relation)?;
+            if source.has_nothing_new(&part) {
+                source.skip(&part);
+                self.moved_without_step = true;
+            } else {
+                others.push((relation, part));
+            }
+        }
+        Ok((!others.is_empty()).then_some(Cut { fetched: others }))
+    }
+
+    fn fetch(
+        &self,
+        limits: &[(RelationId, usize, Offset)],
+        budget: usize,
+    ) -> ExecResult<Vec<(RelationId, Fetched)>> {
+        let mut fetched = Vec::with_capacity(limits.len());
+        for (relation, partition, limit) in limits {
+            if let Some(part) = self
+                .source(*relation)?
+                .fetch(&*self.log, *partition, *limit, budget)?
+            {
+                fetched.push((*relation, part));
+            }
+        }
+        Ok(fetched)
+    }
+
+    /// Up to where each source partition will have been read after this cut.
+    fn ends(&self, fetched: &[(RelationId, Fetched)]) -> BTreeMap<TopicPartition, Vec<Offset>> {
+        let mut ends: BTreeMap<TopicPartition, Vec<Offset>> = BTreeMap::new();
+        for (relation, source) in &self.sources {
+            for (partition, (name, position)) in source
+                .partitions()
+                .iter()
+                .zip(source.positions())
+                .enumerate()
+            {
+                let part = fetched
+                    .iter()
+                    .find(|(of, part)| of == relation && part.partition == partition);
+                ends.entry(name.clone())
+                    .or_default()
+                    .push(part.map_or(*position, |(_, part)| part.to));
+            }
+        }
+        ends
+    }
+
+    /// Draws the cut back to before each group that it would read only a part of. Drawing back can cut another group apart, so it goes on
+    /// until none is.
+    fn keep_together(&self, groups: &VecDeque<Group>, fetched: &mut Vec<(RelationId, Fetched)>) {
+        loop {
+            let ends = self.ends(fetched);
+            let read = |(name, _, last): &(TopicPartition, Offset, Offset)| {
+                ends.get(name)
+                    .map(|ends| ends.iter().all(|end| end >= last))
+            };
+            let torn = groups.iter().find(|group| {
+                let parts: Vec<bool> = group.iter().filter_map(read).collect();
+                parts.contains(&true) && parts.contains(&false)
+            });
+            let Some(torn) = torn else { return };
+            let mut moved = false;
+            for (name, first, _) in torn {
+                for (relation, part) in fetched.iter_mut() {
+                    let of_name = self
+                        .sources
+                        .get(relation)
+                        .is_some_and(|source| source.partitions()[part.partition] == *name);
+                    moved |= of_name && part.draw_back(*first);
+                }
+            }
+            fetched.retain(|(_, part)| !part.is_empty());
+            if !moved {
+                // Its first part was read before: nothing can be drawn back any more.
+                return;
+            }
+        }
+    }
+
+    /// Keeps the groups that the cut leaves for a later step.
+    fn put_back(&self, mut groups: VecDeque<Group>, fetched: &[(RelationId, Fetched)]) {
+        let ends = self.ends(fetched);
+        groups.retain(|group| {
+            group.iter().any(|(name, _, last)| {
+                ends.get(name)
+                    .is_some_and(|ends| ends.iter().any(|end| end < last))
+            })
+        });
+        let mut kept = self.shared.groups.groups.lock();
+        for group in groups.into_iter().rev() {
+            kept.push_front(group);
+        }
+    }
+
+    /// The cut that the journal tells of.
+    pub fn journaled_cut(&self, entry: &JournalEntry) -> ExecResult<Cut> {
+        let mut fetched = Vec::new();
+        for &(relation, partition, to) in &entry.cut {
+            // A source that no query reads any more has no effect left.
+            let Some(source) = self.sources.get(&relation) else {
+                continue;
+            };
+            if let Some(part) = source.fetch_exactly(&*self.log, partition as usize, to)? {
+                fetched.push((relation, part));
+            }
+        }
+        Ok(Cut { fetched })
+    }
+}
