@@ -45,7 +45,8 @@ async fn encryption_is_refused_once_and_the_session_goes_on() {
     assert_eq!(raw.byte().await, b'N');
     raw.startup(SSL_REQUEST, b"").await;
     assert_eq!(raw.byte().await, b'N');
-    raw.startup(V3_0, b"user\0raw\0\0").await;
+    raw.startup(V3_0, b"user\0raw\0database\0highwater\0\0")
+        .await;
     assert_eq!(
         raw.until_ready().await.last().map(|message| message.kind),
         Some(b'Z')
@@ -62,8 +63,11 @@ async fn encryption_is_refused_once_and_the_session_goes_on() {
 async fn newer_protocols_are_negotiated() {
     let server = TestServer::start().await;
     let mut raw = Raw::open(server.addresses.sql).await;
-    raw.startup(V3_0 | 9999, b"user\0raw\0_pq_.shiny\0on\0\0")
-        .await;
+    raw.startup(
+        V3_0 | 9999,
+        b"user\0raw\0database\0highwater\0_pq_.shiny\0on\0\0",
+    )
+    .await;
     let greeting = raw.until_ready().await;
     assert_eq!(greeting[0].kind, b'v');
     assert_eq!(
@@ -77,7 +81,8 @@ async fn newer_protocols_are_negotiated() {
     assert_eq!(key.body.len(), 4 + 32);
 
     let mut old = Raw::open(server.addresses.sql).await;
-    old.startup(2 << 16, b"user\0raw\0\0").await;
+    old.startup(2 << 16, b"user\0raw\0database\0highwater\0\0")
+        .await;
     assert_eq!(errors(&old.until_closed().await), ["0A000"]);
     let mut nobody = Raw::open(server.addresses.sql).await;
     nobody.startup(V3_0, b"database\0x\0\0").await;

@@ -47,7 +47,8 @@ impl Raw {
     /// A session.
     pub async fn session(address: SocketAddr) -> Self {
         let mut raw = Self::open(address).await;
-        raw.startup(V3_0, b"user\0raw\0\0").await;
+        raw.startup(V3_0, b"user\0raw\0database\0highwater\0\0")
+            .await;
         let greeting = raw.until_ready().await;
         assert_eq!(greeting.first().map(|message| message.kind), Some(b'R'));
         raw

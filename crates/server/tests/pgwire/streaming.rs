@@ -181,14 +181,17 @@ async fn a_client_that_goes_away_frees_its_session() {
         while raw.receive().await.expect("a message").kind != b'T' {}
         // Both sessions are taken.
         let mut refused = Raw::open(server.addresses.sql).await;
-        refused.startup(V3_0, b"user\0raw\0\0").await;
+        refused
+            .startup(V3_0, b"user\0raw\0database\0highwater\0\0")
+            .await;
         assert_eq!(errors(&refused.until_closed().await), ["53300"]);
         drop(raw);
         // The query never writes anything, so only a watched socket shows that its client is gone.
         let freed = async {
             loop {
                 let mut next = Raw::open(server.addresses.sql).await;
-                next.startup(V3_0, b"user\0raw\0\0").await;
+                next.startup(V3_0, b"user\0raw\0database\0highwater\0\0")
+                    .await;
                 match next.receive().await.map(|message| message.kind) {
                     Some(b'R') => break,
                     _ => tokio::time::sleep(Duration::from_millis(20)).await,
