@@ -33,6 +33,7 @@ pub use demo::{DemoOptions, DemoOutcome, demo};
 pub use render::OutputFormat;
 
 use client::Connection;
+use futures::future::BoxFuture;
 use shell::{Interrupted, Outcome, Shell};
 use source::Source;
 
@@ -57,7 +58,12 @@ pub struct ReplOptions {
 /// Statements on the command line come first and alone; else a terminal gets the interactive shell, and anything piped in is
 /// run as a script. A script and the command line stop at the first error with exit code 1; a server that cannot be reached
 /// gives exit code 2 and one message that says how to start one.
-pub async fn run(options: ReplOptions) -> anyhow::Result<ExitCode> {
+pub fn run(options: ReplOptions) -> BoxFuture<'static, anyhow::Result<ExitCode>> {
+    // Boxed here, so that its code is made with this crate and not again with each program that awaits it.
+    Box::pin(run_client(options))
+}
+
+async fn run_client(options: ReplOptions) -> anyhow::Result<ExitCode> {
     let connection = match Connection::open(&options.endpoint).await {
         Ok(connection) => connection,
         Err(error) => {

@@ -30,6 +30,7 @@ mod worker;
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
+use futures::future::BoxFuture;
 use highwater_exec::EngineOptions;
 use highwater_storage_log::{EmbeddedLog, FsyncPolicy, Log, LogOptions};
 use tokio::net::TcpListener;
@@ -88,11 +89,31 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
 }
 
 /// Runs a server until `shutdown` is cancelled. `ready` is called once, when the first statement can be answered.
-pub async fn run(
+pub fn run(
     config: Config,
     listeners: Listeners,
     shutdown: CancellationToken,
-    ready: impl FnOnce(),
+    ready: impl FnOnce() + Send + 'static,
+) -> BoxFuture<'static, Result<(), ServerError>> {
+    boxed(config, listeners, shutdown, Box::new(ready))
+}
+
+/// Boxed and without type parameters: the code of the whole server is made once, with this crate, and not again with each program and test
+/// that awaits it.
+fn boxed(
+    config: Config,
+    listeners: Listeners,
+    shutdown: CancellationToken,
+    ready: Box<dyn FnOnce() + Send>,
+) -> BoxFuture<'static, Result<(), ServerError>> {
+    Box::pin(serve(config, listeners, shutdown, ready))
+}
+
+async fn serve(
+    config: Config,
+    listeners: Listeners,
+    shutdown: CancellationToken,
+    ready: Box<dyn FnOnce() + Send>,
 ) -> Result<(), ServerError> {
     telemetry::metrics();
     let folder = DataFolder::open(&config.data)?;

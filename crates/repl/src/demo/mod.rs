@@ -15,6 +15,7 @@ mod frame;
 mod screen;
 mod view;
 
+use futures::future::BoxFuture;
 use std::{
     io::{self, Cursor},
     net::SocketAddr,
@@ -102,7 +103,12 @@ pub struct DemoOutcome {
 /// user ends it with `q` or Ctrl-C; then prints the last results and how to connect with psql. The server is left running.
 ///
 /// Dropping the future restores the terminal.
-pub async fn demo(options: DemoOptions) -> anyhow::Result<DemoOutcome> {
+pub fn demo(options: DemoOptions) -> BoxFuture<'static, anyhow::Result<DemoOutcome>> {
+    // Boxed here, so that its code is made with this crate and not again with each program that awaits it.
+    Box::pin(run_demo(options))
+}
+
+async fn run_demo(options: DemoOptions) -> anyhow::Result<DemoOutcome> {
     anyhow::ensure!(
         options.speed > 0.0 && options.speed.is_finite(),
         "the speed must be a positive number"

@@ -270,7 +270,9 @@ fn cell(expr: &Expr, decimal: bool) -> Cell {
 
 /// Digits with a point, without an exponent.
 fn is_decimal(digits: &str) -> bool {
-    digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 fn is_integer(digits: &str) -> bool {
