@@ -66,7 +66,7 @@ async fn names_are_taken_once() {
     run_all(&client, &["CREATE OR REPLACE STREAM s (k VARCHAR KEY, v INT) WITH (value_format = 'JSON', partitions = 1)"]).await;
     let (code, ..) = error(
         &client,
-        "CREATE OR REPLACE STREAM s (k VARCHAR KEY) WITH (value_format = 'JSON')",
+        "CREATE OR REPLACE STREAM s (k VARCHAR KEY, v BIGINT) WITH (value_format = 'JSON')",
     )
     .await;
     assert_eq!(code, "0A000");
