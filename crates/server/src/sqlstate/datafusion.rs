@@ -6,7 +6,7 @@
 
 use datafusion::{
     arrow::error::ArrowError,
-    common::{Diagnostic, SchemaError},
+    common::{Diagnostic, SchemaError, utils::datafusion_strsim::levenshtein},
     error::DataFusionError,
 };
 use highwater_exec::ExecError;
@@ -131,7 +131,8 @@ impl SqlError {
             DataFusionError::External(error) => from_external(error.as_ref()),
             DataFusionError::Context(context, error) => {
                 let inner = Self::from_datafusion(error, text);
-                if inner.detail.is_none() {
+                // Which rule or operator failed helps those who look for a bug, not those who made a mistake.
+                if inner.code == code::INTERNAL_ERROR && inner.detail.is_none() {
                     inner.with_detail(sentence(context))
                 } else {
                     inner
@@ -158,8 +159,10 @@ fn from_plan(message: &str) -> SqlError {
             format!("function \"{name}\" does not exist"),
         );
         return match quoted_after(message, "Did you mean '") {
-            Some(similar) => error.with_hint(format!("did you mean \"{similar}\"?")),
-            None => error,
+            Some(similar) if is_close(name, similar) => {
+                error.with_hint(format!("did you mean \"{similar}\"?"))
+            }
+            _ => error,
         };
     }
     if message.contains("not found")
@@ -172,6 +175,11 @@ fn from_plan(message: &str) -> SqlError {
         );
     }
     by_wording(message, PLAN_WORDINGS, code::SYNTAX_ERROR)
+}
+
+/// Whether one name may be a slip of the pen for the other; DataFusion proposes the nearest function however far it is.
+fn is_close(name: &str, similar: &str) -> bool {
+    2 * levenshtein(name, similar) <= name.chars().count()
 }
 
 /// An error in names of columns.

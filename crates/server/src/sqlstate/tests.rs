@@ -62,6 +62,16 @@ async fn mistakes_in_queries_have_postgresqls_codes() {
 }
 
 #[test]
+fn only_a_similar_function_is_proposed() {
+    let hint = |name: &str| {
+        let message = format!("Invalid function '{name}'.\nDid you mean 'round'?");
+        SqlError::from(DataFusionError::Plan(message)).hint
+    };
+    assert_eq!(hint("roud").as_deref(), Some("did you mean \"round\"?"));
+    assert_eq!(hint("nofunc"), None);
+}
+
+#[test]
 fn an_unknown_column_is_named_with_what_there_is() {
     let error = DataFusionError::SchemaError(
         Box::new(SchemaError::FieldNotFound {
