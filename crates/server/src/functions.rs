@@ -56,5 +56,7 @@ pub fn session_state(session: &Session) -> SessionState {
             tracing::warn!(name, %error, "a session function is missing");
         }
     }
+    // now() is this moment for the whole statement.
+    state.mark_start_execution();
     state
 }

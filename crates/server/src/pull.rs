@@ -32,7 +32,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     catalog::CatalogState,
-    session::{Inferred, RowStream, SessionResult},
+    session::{Inferred, RowStream, SessionResult, value_of},
     sqlstate::SqlError,
     worker::Workers,
 };
@@ -92,6 +92,9 @@ impl PullQuery {
 
     /// Puts values in the place of `$1`, `$2`, ..
     pub fn with_parameters(self, values: Vec<ScalarValue>) -> SessionResult<Self> {
+        if let Some((number, _)) = self.parameters()?.last_key_value() {
+            value_of(*number, &values)?;
+        }
         if values.is_empty() {
             return Ok(self);
         }

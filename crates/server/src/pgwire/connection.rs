@@ -25,6 +25,7 @@ use super::{
     message::{Frame, Frontend, violation},
     metrics,
     outbound::{Outbound, Severity},
+    rows::Client,
 };
 use crate::{
     session::{Outcome, Prepared, Session, SourceStatement, TransactionStatus},
@@ -236,6 +237,15 @@ impl Connection {
         self.session
             .statement_timeout()
             .and_then(|timeout| Instant::now().checked_add(timeout))
+    }
+
+    /// The way to the client for rows.
+    pub(super) fn client(&mut self, deadline: Option<Instant>) -> Client<'_> {
+        Client {
+            link: &mut self.link,
+            outbound: &mut self.outbound,
+            deadline,
+        }
     }
 
     /// The zone in which the client sees TIMESTAMPTZ.

@@ -74,9 +74,7 @@ impl Connection {
         }
         let deadline = self.deadline();
         let mut rows = OpenRows::new(rows, RowFormat::Copy(options), self.zone());
-        let sent = rows
-            .send(None, &mut self.link, &mut self.outbound, deadline)
-            .await?;
+        let sent = rows.send(None, self.client(deadline)).await?;
         self.outbound.push(&copy::CopyDone::new())?;
         match sent {
             Sent::All(count) => Ok(count),

@@ -263,9 +263,7 @@ impl Connection {
         limit: Option<u64>,
         deadline: Option<std::time::Instant>,
     ) -> Result<(), Halt> {
-        let sent = rows
-            .send(limit, &mut self.link, &mut self.outbound, deadline)
-            .await?;
+        let sent = rows.send(limit, self.client(deadline)).await?;
         let (state, complete) = match sent {
             Sent::All(count) => (PortalState::Drained(rows.tag(0)), Some(rows.tag(count))),
             Sent::Some => (PortalState::Open(rows), None),

@@ -8,11 +8,16 @@
 //! they happen it stops earlier, once at least one row went out and nothing more is ready: a client that asked for ten rows sees the first
 //! one when it happens and not with the tenth.
 
-use arrow::array::timezone::Tz;
+use std::time::Instant;
+
+use arrow::{
+    array::{ArrayRef, timezone::Tz},
+    datatypes::FieldRef,
+    record_batch::RecordBatch,
+};
 use bytes::{BufMut, BytesMut};
 use futures::{FutureExt, StreamExt};
-
-use std::time::Instant;
+use highwater_sql::CopyOptions;
 
 use super::{
     copy::CopyRowEncoder,
@@ -20,12 +25,12 @@ use super::{
     link::{Halt, Link},
     metrics,
     outbound::Outbound,
+    types::wire_type,
 };
 use crate::{
     session::Rows,
     sqlstate::{SqlError, code},
 };
-use highwater_sql::CopyOptions;
 
 /// How rows are written.
 pub(super) enum RowFormat {
@@ -105,13 +110,11 @@ impl OpenRows {
     pub(super) async fn send(
         &mut self,
         limit: Option<u64>,
-        link: &mut Link,
-        outbound: &mut Outbound,
-        deadline: Option<Instant>,
+        client: Client<'_>,
     ) -> Result<Sent, Halt> {
         let mut sent = 0;
         let result = self
-            .send_counted(limit, link, outbound, deadline, &mut sent)
+            .send_counted(limit.unwrap_or(u64::MAX), client, &mut sent)
             .await;
         metrics::rows(sent);
         result
@@ -119,40 +122,25 @@ impl OpenRows {
 
     async fn send_counted(
         &mut self,
-        limit: Option<u64>,
-        link: &mut Link,
-        outbound: &mut Outbound,
-        deadline: Option<Instant>,
+        limit: u64,
+        mut client: Client<'_>,
         sent: &mut u64,
     ) -> Result<Sent, Halt> {
         loop {
-            while let Some(batch) = &mut self.current {
-                if limit.is_some_and(|limit| *sent >= limit) {
-                    return Ok(Sent::Some);
-                }
-                let Some(row) = batch.take_row() else {
-                    self.current = None;
-                    break;
-                };
-                batch
-                    .encoder
-                    .write(row, outbound.buffer())
-                    .map_err(SqlError::from)?;
-                *sent += 1;
-                if outbound.is_full() {
-                    link.attend(deadline, outbound.flush()).await??;
-                }
-            }
-            if limit.is_some_and(|limit| *sent >= limit) {
+            self.send_current(limit, &mut client, sent).await?;
+            if *sent >= limit {
                 return Ok(Sent::Some);
             }
-            let ready = self.rows.stream.next().now_or_never();
-            let next = match ready {
+            let limited = limit < u64::MAX;
+            let next = match self.rows.stream.next().now_or_never() {
                 Some(next) => next,
-                None if limit.is_some() && self.early && *sent > 0 => return Ok(Sent::Some),
+                None if limited && self.early && *sent > 0 => return Ok(Sent::Some),
                 None => {
-                    link.attend(deadline, outbound.flush()).await??;
-                    link.attend(deadline, self.rows.stream.next()).await?
+                    client.flush().await?;
+                    client
+                        .link
+                        .attend(client.deadline, self.rows.stream.next())
+                        .await?
                 }
             };
             match next {
@@ -162,8 +150,40 @@ impl OpenRows {
         }
     }
 
-    fn encode(&self, batch: &arrow::record_batch::RecordBatch) -> Result<CurrentBatch, SqlError> {
-        if batch.num_columns() != self.rows.schema.fields().len() {
+    /// Sends what is left of the batch at hand, as far as the limit allows.
+    async fn send_current(
+        &mut self,
+        limit: u64,
+        client: &mut Client<'_>,
+        sent: &mut u64,
+    ) -> Result<(), Halt> {
+        let Some(batch) = &mut self.current else {
+            return Ok(());
+        };
+        while batch.next < batch.rows {
+            if *sent >= limit {
+                return Ok(());
+            }
+            let written = batch.encoder.write(batch.next, client.outbound.buffer());
+            written.map_err(SqlError::from)?;
+            batch.next += 1;
+            *sent += 1;
+            if client.outbound.is_full() {
+                client.flush().await?;
+            }
+        }
+        self.current = None;
+        Ok(())
+    }
+
+    /// Chooses the encoders of a batch, whose columns must be those that the client was told of.
+    fn encode(&self, batch: &RecordBatch) -> Result<CurrentBatch, SqlError> {
+        let told = self.rows.schema.fields();
+        let as_told = |(array, field): (&ArrayRef, &FieldRef)| {
+            array.data_type() == field.data_type()
+                || wire_type(array.data_type()) == wire_type(field.data_type())
+        };
+        if batch.num_columns() != told.len() || !batch.columns().iter().zip(told).all(as_told) {
             return Err(SqlError::internal(
                 "a query gave a batch with other columns than it announced",
             ));
@@ -184,13 +204,19 @@ impl OpenRows {
     }
 }
 
-impl CurrentBatch {
-    fn take_row(&mut self) -> Option<usize> {
-        let row = self.next;
-        (row < self.rows).then(|| {
-            self.next += 1;
-            row
-        })
+/// The way to the client, and when the statement must have ended.
+pub(super) struct Client<'a> {
+    pub(super) link: &'a mut Link,
+    pub(super) outbound: &'a mut Outbound,
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Client<'_> {
+    async fn flush(&mut self) -> Result<(), Halt> {
+        Ok(self
+            .link
+            .attend(self.deadline, self.outbound.flush())
+            .await??)
     }
 }
 

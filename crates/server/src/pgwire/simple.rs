@@ -54,10 +54,7 @@ impl Connection {
         self.outbound
             .push(&row_description(rows.schema.fields(), &formats)?)?;
         let mut rows = OpenRows::new(rows, RowFormat::Data(formats), self.zone());
-        match rows
-            .send(None, &mut self.link, &mut self.outbound, deadline)
-            .await?
-        {
+        match rows.send(None, self.client(deadline)).await? {
             Sent::All(count) => Ok(self.outbound.push_complete(rows.tag(count))?),
             Sent::Some => Err(SqlError::internal("rows stopped before their end").into()),
         }

@@ -7,8 +7,12 @@ use arrow::{
     datatypes::{DataType, TimeUnit},
 };
 use datafusion::{
-    common::DFSchema, execution::SessionState, logical_expr::ColumnarValue,
-    physical_expr::PhysicalExpr, scalar::ScalarValue,
+    common::DFSchema,
+    execution::SessionState,
+    logical_expr::{ColumnarValue, Expr as LogicalExpr, simplify::SimplifyContext},
+    optimizer::simplify_expressions::ExprSimplifier,
+    physical_expr::PhysicalExpr,
+    scalar::ScalarValue,
 };
 use highwater_planner::catalog::{Column, ROWTIME, Relation};
 use highwater_sql::ast::{Insert, InsertSource};
@@ -298,6 +302,7 @@ impl Evaluator<'_> {
         let empty = DFSchema::empty();
         let planned = state
             .create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, &empty)
+            .and_then(|planned| simplified(planned, state, &empty))
             .map_err(located)?;
         let physical: Arc<dyn PhysicalExpr> = state
             .create_physical_expr(planned, &empty)
@@ -308,6 +313,21 @@ impl Evaluator<'_> {
             ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0).map_err(located),
         }
     }
+}
+
+/// Coerced and with constants folded: `now()` has a value only after that.
+fn simplified(
+    expr: LogicalExpr,
+    state: &SessionState,
+    schema: &DFSchema,
+) -> datafusion::error::Result<LogicalExpr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    simplifier.simplify(simplifier.coerce(expr, schema)?)
 }
 
 fn one_row_batch() -> SessionResult<arrow::record_batch::RecordBatch> {

@@ -107,6 +107,26 @@ async fn a_row_time_can_be_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn now_is_the_moment_of_the_statement() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    run_all(
+        &client,
+        &[
+            "CREATE STREAM s (a TIMESTAMPTZ, b TIMESTAMP, c DATE) WITH (value_format = 'JSON')",
+            "INSERT INTO s VALUES (now(), now(), current_date), (now() - INTERVAL '1 hour', NULL, NULL)",
+        ],
+    )
+    .await;
+    let recent = "SELECT count(*) FROM s WHERE a > now() - INTERVAL '1 minute' AND c = b::date";
+    assert_eq!(rows(&client, recent).await, ["1"]);
+    assert_eq!(
+        rows(&client, "SELECT count(*) FROM s WHERE a < now()").await,
+        ["2"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn errors_name_the_place() {
     let server = TestServer::start().await;
     let client = server.client().await;

@@ -118,6 +118,7 @@ async fn errors_have_codes_and_places() {
         ("SELECT 1 / 0", "22012"),
         ("SELECT CAST('x' AS INT)", "22P02"),
         ("SELEC 1", "42601"),
+        ("SELECT $1", "42P02"),
     ] {
         assert_eq!(error(&client, query).await.0, code, "{query}");
     }
