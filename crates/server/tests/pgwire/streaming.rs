@@ -142,6 +142,28 @@ async fn a_limit_ends_a_push_query() {
 }
 
 #[tokio::test]
+async fn pull_queries_see_what_is_written_after_a_push_query_ended() {
+    let server = TestServer::start().await;
+    let (reader, writer) = (server.connect().await, server.connect().await);
+    create_stream(&writer, "events").await;
+    from_the_beginning(&reader).await;
+    insert(&writer, "events", 0).await;
+    let query = reader.query("SELECT id FROM events EMIT CHANGES LIMIT 1", &[]);
+    let rows = timeout(PATIENCE, query)
+        .await
+        .expect("in time")
+        .expect("a row");
+    assert_eq!(rows.len(), 1);
+    insert(&writer, "events", 1).await;
+    let counted = timeout(
+        PATIENCE,
+        writer.query_one("SELECT count(*) FROM events", &[]),
+    );
+    let counted = counted.await.expect("in time").expect("a count");
+    assert_eq!(counted.get::<_, i64>(0), 2);
+}
+
+#[tokio::test]
 async fn pipelined_messages_wait_for_the_query_to_end() {
     let server = TestServer::start().await;
     let writer = server.connect().await;
