@@ -13,7 +13,7 @@ use highwater_storage_log::{Log, Offset};
 use crate::{
     delta::Delta,
     engine::{OffsetReset, PersistentQuery, QueryOutput, QueryState},
-    error::{ExecError, ExecResult},
+    error::{ExecError, ExecResult, with_causes},
     exchange::Exchange,
     operator::Rejected,
     pipeline::{Pipeline, RunningQuery, SourcePositions, wanted_columns},
@@ -81,17 +81,39 @@ impl Pipeline {
         if let Some(sink) = &mut query.sink {
             sink.producer_mut().abort(&*self.log)?;
         }
+        self.processing_log.producer_mut().abort(&*self.log)?;
         self.drop_unread_sources();
-        self.forget_state(id)
+        self.unwritten.retain(|(prefix, _)| !prefix.belongs_to(id));
+        self.forget_state(id)?;
+        self.checkpoint_change();
+        Ok(())
     }
 
     /// Removes a query between two steps, with its state.
     pub fn drop_query(&mut self, id: QueryId) -> ExecResult<()> {
         let position = self.query_index(id)?;
+        if let Some(sink) = &self.queries[position].sink {
+            // Nobody can make these records again once the query is gone.
+            for (partition, end) in sink.producer().ends(&*self.log)? {
+                self.log.sync(&partition, end)?;
+            }
+        }
         self.queries.remove(position);
         self.drop_unread_sources();
         self.forget_state(id)?;
+        self.checkpoint_change();
         self.publish_between_steps()
+    }
+
+    /// A checkpoint that could as well come later: without it, a crash replays steps with a query that is gone, whose rejected records were
+    /// part of the processing log.
+    fn checkpoint_change(&mut self) {
+        if let Err(error) = self.checkpoint_now() {
+            tracing::warn!(
+                error = with_causes(&error),
+                "could not write a checkpoint after a query was removed"
+            );
+        }
     }
 
     /// Stops a query from reading, keeping its place.
@@ -124,24 +146,57 @@ impl Pipeline {
         }
         let failed = matches!(self.queries[position].state, QueryState::Failed(_));
         let query = &mut self.queries[position];
+        let stopped_at = query.stopped_at.take();
         query.state = QueryState::Running;
-        let stopped_at = query
-            .stopped_at
-            .take()
-            .unwrap_or_else(|| query.origin.clone());
-        let only_streams = query
-            .graph
-            .plan()
-            .sources()
-            .all(|source| stopped_at.contains_key(&source.id));
+        let only_streams = stopped_at.as_ref().is_some_and(|stopped_at| {
+            query
+                .graph
+                .plan()
+                .sources()
+                .all(|source| stopped_at.contains_key(&source.id))
+        });
         let keeps_state = query.table.is_some();
-        if only_streams && !(failed && keeps_state) {
-            self.catch_up(position, &stopped_at, &ends, Downstream::Follows)?;
-        } else {
-            self.rebuild(position, &ends)?;
+        let resumed = match &stopped_at {
+            Some(stopped_at) if only_streams && !(failed && keeps_state) => {
+                self.catch_up(position, stopped_at, &ends, Downstream::Follows)
+            }
+            _ => self.rebuild(position, &ends),
+        };
+        if let Err(error) = resumed.and_then(|()| self.checkpoint_now()) {
+            self.give_up_resuming(position, stopped_at, &error)?;
+            return Err(error);
         }
-        self.checkpoint_now()?;
         self.publish_between_steps()
+    }
+
+    /// Takes back what a failed RESUME appended. The query and those that followed it may be half changed: they stay out of the steps until a
+    /// RESUME builds them anew.
+    fn give_up_resuming(
+        &mut self,
+        position: usize,
+        stopped_at: Option<SourcePositions>,
+        error: &ExecError,
+    ) -> ExecResult<()> {
+        let reason = with_causes(error);
+        for changed in position..self.queries.len() {
+            let positions = self.positions_of_query(changed);
+            let query = &mut self.queries[changed];
+            let open = query
+                .sink
+                .as_ref()
+                .is_some_and(|sink| sink.producer().is_open());
+            if changed == position || open {
+                query.state = QueryState::Failed(reason.clone());
+                query.stopped_at = Some(positions);
+            }
+            if let Some(sink) = &mut query.sink {
+                sink.producer_mut().abort(&*self.log)?;
+            }
+        }
+        if let Some(stopped_at) = stopped_at {
+            self.queries[position].stopped_at = Some(stopped_at);
+        }
+        self.processing_log.producer_mut().abort(&*self.log)
     }
 
     /// Commits what was appended between two steps, and makes tables and counters visible.
@@ -268,7 +323,7 @@ impl Pipeline {
                 self.append_now(reader, batches)?;
             }
         }
-        let feeds = self.run_subscriptions(&rows)?;
+        let feeds = self.run_subscriptions(&rows);
         self.deliver(self.step, feeds);
         Ok(())
     }

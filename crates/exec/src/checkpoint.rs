@@ -1,12 +1,12 @@
 //! Checkpoints: hard-linked state with a manifest that names the step, and the choice of one at start.
 //!
 //! ```text
-//! checkpoints/00000000000000000042/MANIFEST    crc32 (8 hex digits), newline, JSON
-//! checkpoints/00000000000000000042/db/         hard links of RocksDB's files
+//! checkpoints/00000000000000000007/MANIFEST    crc32 (8 hex digits), newline, JSON; the folders are numbered in the order they were made
+//! checkpoints/00000000000000000007/db/         hard links of RocksDB's files
 //! live/                                        the database in use; made anew from a checkpoint at each start
 //! ```
 //!
-//! ORDER: the sinks' topics are synced, then the database is flushed and linked into a folder with a temporary name, then the manifest is
+//! ORDER: the journal and the sinks' topics are synced, then the database is flushed and linked into a folder with a temporary name, then the manifest is
 //! written and synced, then the folder gets its name, then its parent is synced. A folder with its name is whole.
 //! INVARIANT: the journal keeps every step behind the oldest checkpoint that is kept.
 
@@ -29,7 +29,7 @@ use crate::{
 /// Version of the manifest; a newer one is refused.
 const FORMAT: u32 = 1;
 
-/// How many checkpoints are kept: the newest, and one to fall back to.
+/// How many checkpoints are kept at the most: the newest, and one to fall back to.
 const KEPT: usize = 2;
 
 /// What a checkpoint says beside the state itself.
@@ -83,8 +83,10 @@ pub struct CheckpointWork {
     pub changes: Vec<(StatePrefix, StateChanges)>,
     /// Tables.
     pub runs: Vec<(StatePrefix, Vec<Arc<Run>>)>,
-    /// What has to be on disk first.
-    pub sinks: Vec<(TopicPartition, Offset)>,
+    /// What has to be on disk first: journal, inputs and results.
+    pub must_be_durable: Vec<(TopicPartition, Offset)>,
+    /// It marks a change of the queries.
+    pub changes_queries: bool,
 }
 
 /// Outcome of a checkpoint.
@@ -129,26 +131,29 @@ impl CheckpointStore {
         let mut found = Vec::new();
         for entry in fs::read_dir(&folder).map_err(io("list", &folder))? {
             let entry = entry.map_err(io("list", &folder))?;
-            if let Some(step) = entry
+            if let Some(number) = entry
                 .file_name()
                 .to_str()
                 .and_then(|name| name.parse().ok())
             {
-                found.push((step, entry.path()));
+                found.push((number, entry.path()));
             }
         }
-        found.sort_by_key(|(step, _)| std::cmp::Reverse(*step));
+        found.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
         Ok(found)
     }
 
     /// Writes a checkpoint: runs on a thread of its own. After an error it can be tried again with the same work.
+    ///
+    /// A checkpoint that marks a change of the queries is the only one kept: the journal tells nothing of such changes, so a replay from before
+    /// it would run other queries than ran then.
     pub fn write(
         &self,
         log: &dyn Log,
         state: &RocksState,
         work: &CheckpointWork,
     ) -> ExecResult<CheckpointDone> {
-        for (partition, end) in &work.sinks {
+        for (partition, end) in &work.must_be_durable {
             log.sync(partition, *end)?;
         }
         state.write(&work.changes)?;
@@ -162,15 +167,15 @@ impl CheckpointStore {
         fs::create_dir(&unfinished).map_err(io("create", &unfinished))?;
         state.write_checkpoint(&unfinished.join("db"))?;
         write_manifest(&unfinished, &work.manifest)?;
-        let finished = folder.join(format!("{step:020}"));
-        // A step can be checkpointed twice: after a recovery that had nothing to replay.
-        remove_folder(&finished)?;
+        let number = self.list()?.first().map_or(1, |(newest, _)| newest + 1);
+        let finished = folder.join(format!("{number:020}"));
         fs::rename(&unfinished, &finished).map_err(io("rename", &unfinished))?;
         sync_folder(&folder)?;
 
+        let kept = if work.changes_queries { 1 } else { KEPT };
         let mut journal_keep = work.manifest.journal;
         for (position, (_, path)) in self.list()?.into_iter().enumerate() {
-            if position >= KEPT {
+            if position >= kept {
                 remove_folder(&path)?;
             } else if let Ok(manifest) = read_manifest(&path) {
                 journal_keep = journal_keep.min(manifest.journal);
@@ -188,12 +193,13 @@ impl CheckpointStore {
         let live = self.live();
         let checkpoints = self.list()?;
         let none = checkpoints.is_empty();
-        for (step, path) in checkpoints {
+        for (number, path) in checkpoints {
             match self.restore_one(&path) {
                 Ok((state, manifest)) => return Ok((state, Some(manifest))),
-                Err(error) => {
-                    tracing::error!(step, %error, "checkpoint is damaged, trying the one before")
+                Err(error @ (ExecError::Corrupt { .. } | ExecError::State(_))) => {
+                    tracing::error!(number, %error, "checkpoint is damaged, trying the one before");
                 }
+                Err(other) => return Err(other),
             }
         }
         if !none {

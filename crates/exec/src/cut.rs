@@ -51,6 +51,7 @@ impl AppendGroups {
 impl Pipeline {
     /// Fixes what the next step reads. `None` when nothing has arrived.
     pub fn cut(&mut self) -> ExecResult<Option<Cut>> {
+        self.leave_deleted_topics();
         let mut limits: Vec<(RelationId, usize, Offset)> = Vec::new();
         let groups = {
             // No group is half appended while the lock is held.
@@ -103,6 +104,36 @@ impl Pipeline {
             }
         }
         Ok((!others.is_empty()).then_some(Cut { fetched: others }))
+    }
+
+    /// Ends the push queries over topics that were deleted under them; persistent queries keep theirs from being deleted.
+    fn leave_deleted_topics(&mut self) {
+        let gone: Vec<RelationId> = self
+            .sources
+            .iter()
+            .filter(|(_, source)| self.log.topic(&source.relation().topic).is_none())
+            .map(|(relation, _)| *relation)
+            .collect();
+        for relation in gone {
+            let readers: Vec<_> = self
+                .subscriptions
+                .iter()
+                .filter(|subscription| {
+                    subscription
+                        .graph
+                        .plan()
+                        .sources()
+                        .any(|source| source.id == relation)
+                })
+                .map(|subscription| subscription.id)
+                .collect();
+            for id in readers {
+                self.end_subscription(id, "its topic was deleted".into());
+            }
+            if !self.is_durable_source(relation) {
+                self.sources.remove(&relation);
+            }
+        }
     }
 
     fn fetch(

@@ -83,6 +83,9 @@ impl Journal {
             });
         }
         let mut entries = Vec::new();
+        if self.end()? < from {
+            return Ok(entries);
+        }
         let mut next = from;
         loop {
             let fetch = self.log.read(

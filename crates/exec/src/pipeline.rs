@@ -114,7 +114,10 @@ impl RunningQuery {
         let failure = manifest.and_then(|manifest| manifest.failure.clone());
         let state = match failure {
             Some(reason) => QueryState::Failed(reason),
-            None if definition.paused => QueryState::Paused,
+            // What the checkpoint says counts while steps are replayed; the catalog's word is put into effect after that.
+            None if manifest.map_or(definition.paused, |known| known.stopped_at.is_some()) => {
+                QueryState::Paused
+            }
             None => QueryState::Running,
         };
         Ok(Self {
@@ -320,11 +323,11 @@ impl Pipeline {
             step: self.step,
             tables: Arc::new(tables),
             positions: Arc::new(self.source_positions()),
+            written: Arc::new(self.written_positions()),
         }
     }
 
-    /// By topic: up to where (exclusive) a reader of the topic sees what the tables reflect. For a topic that a query writes, that is what the
-    /// query has appended; for any other, what all readers have read.
+    /// By topic: up to where (exclusive) all readers have read.
     pub(crate) fn source_positions(&self) -> HashMap<String, Vec<i64>> {
         let mut positions: HashMap<String, Vec<i64>> = HashMap::new();
         for source in self.sources.values() {
@@ -339,14 +342,21 @@ impl Pipeline {
                 })
                 .or_insert_with(|| offsets.collect());
         }
-        for query in &self.queries {
-            if let (QueryOutput::Stream(relation), Some(sink)) =
-                (&query.definition.output, &query.sink)
-            {
-                positions.insert(relation.topic.clone(), sink.producer().appended().collect());
-            }
-        }
         positions
+    }
+
+    /// By topic of a query's stream: up to where (exclusive) the query has appended. Once that is committed, it is what a reader of the stream
+    /// sees at this step.
+    fn written_positions(&self) -> HashMap<String, Vec<i64>> {
+        self.queries
+            .iter()
+            .filter_map(|query| match (&query.definition.output, &query.sink) {
+                (QueryOutput::Stream(relation), Some(sink)) => {
+                    Some((relation.topic.clone(), sink.producer().appended().collect()))
+                }
+                _ => None,
+            })
+            .collect()
     }
 
     /// Publishes state and counters.
@@ -377,7 +387,7 @@ impl Pipeline {
     }
 
     /// Takes all that changed since the last checkpoint. No step may be pending.
-    pub(crate) fn checkpoint_work(&mut self) -> ExecResult<CheckpointWork> {
+    pub(crate) fn checkpoint_work(&mut self, changes_queries: bool) -> ExecResult<CheckpointWork> {
         debug_assert!(
             self.pending.is_none(),
             "a checkpoint lies between two committed steps"
@@ -405,21 +415,33 @@ impl Pipeline {
 
         let mut changes = std::mem::take(&mut self.unwritten);
         let mut runs = Vec::new();
-        let mut sinks = self.processing_log.producer().ends(&*self.log)?;
+        let mut must_be_durable = self.processing_log.producer().ends(&*self.log)?;
+        must_be_durable.push((self.journal.partition().clone(), Offset(manifest.journal)));
+        for relation in &durable {
+            let source = &self.sources[relation];
+            must_be_durable.extend(
+                source
+                    .partitions()
+                    .iter()
+                    .cloned()
+                    .zip(source.positions().iter().copied()),
+            );
+        }
         for query in &mut self.queries {
             query.graph.checkpoint(&mut changes);
             if let Some(table) = &mut query.table {
                 runs.push((table.prefix(), table.freeze()));
             }
             if let Some(sink) = &query.sink {
-                sinks.extend(sink.producer().ends(&*self.log)?);
+                must_be_durable.extend(sink.producer().ends(&*self.log)?);
             }
         }
         Ok(CheckpointWork {
             manifest,
             changes,
             runs,
-            sinks,
+            must_be_durable,
+            changes_queries,
         })
     }
 }

@@ -326,7 +326,7 @@ impl PipelineThread {
             return Ok(());
         }
         self.wait_for_commit()?;
-        let work = self.pipeline.checkpoint_work()?;
+        let work = self.pipeline.checkpoint_work(false)?;
         let store = self.pipeline.checkpoints.clone();
         let state = self.pipeline.state.clone();
         let log = Arc::clone(&self.pipeline.log);
@@ -361,7 +361,11 @@ impl PipelineThread {
 
     fn checkpointed(&mut self, done: ExecResult<CheckpointDone>) -> ExecResult<()> {
         self.checkpoint = Checkpoint::Idle;
-        self.pipeline.finish_checkpoint(done?)
+        match done {
+            Ok(done) => self.pipeline.finish_checkpoint(done),
+            // It was given up because the engine stops; the journal has what it would have held.
+            Err(_) => Ok(()),
+        }
     }
 
     /// After a fatal error: readers keep the last snapshot, everybody else is told.
@@ -370,12 +374,10 @@ impl PipelineThread {
             let mut receiver = subscription.receiver;
             receiver.closed(format!("the engine has stopped: {reason}"));
         }
-        while let Ok(event) = self.events.recv() {
-            if let Event::Command(command, reply) = event {
+        // The engine's owner may have asked to stop before the error came: then nobody is left to be told.
+        while !self.pipeline.shared.is_asked_to_stop() {
+            if let Ok(Event::Command(_, reply)) = self.events.recv_timeout(STATUS_INTERVAL) {
                 let _ = reply.send(Err(ExecError::Stopped(reason.to_owned())));
-                if matches!(command, Command::Stop) {
-                    return;
-                }
             }
         }
     }

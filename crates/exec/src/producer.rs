@@ -109,9 +109,19 @@ impl Producer {
             let partition = &mut self.partitions[*partition];
             let appended = log.append(&partition.name, batch.clone())?;
             partition.end = partition.end.max(appended.last_offset.0 + 1);
-            partition.open = true;
+            // A batch that was there already may be committed already; what is open then belongs to a later step.
+            partition.open |= !appended.duplicate || {
+                let state = log.producer(&partition.name, self.id)?;
+                let open = state.and_then(|state| state.open_transaction);
+                open.is_some_and(|first| first <= appended.last_offset)
+            };
         }
         Ok(())
+    }
+
+    /// Whether something is appended and not committed.
+    pub fn is_open(&self) -> bool {
+        self.partitions.iter().any(|partition| partition.open)
     }
 
     /// Makes what was appended visible.

@@ -126,6 +126,14 @@ impl QueryGraph {
         &self.plan
     }
 
+    /// Whether some operator's result depends on earlier rows.
+    pub fn is_stateful(&self) -> bool {
+        self.plan
+            .nodes
+            .iter()
+            .any(|node| matches!(node.operator, PlanOperator::Aggregate { .. }))
+    }
+
     /// Rows dropped since their window had closed.
     pub fn late(&self) -> u64 {
         self.late

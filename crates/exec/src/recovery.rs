@@ -10,7 +10,7 @@ use highwater_storage_log::{Log, Offset};
 
 use crate::{
     checkpoint::{CheckpointStore, Manifest},
-    engine::{EngineOptions, PersistentQuery},
+    engine::{EngineOptions, PersistentQuery, QueryState},
     error::ExecResult,
     journal::{Journal, JournalEntry},
     pipeline::{Pipeline, RunningQuery},
@@ -21,6 +21,14 @@ use crate::{
 
 /// Topic of the journal of the one pipeline.
 pub const JOURNAL_TOPIC: &str = "_highwater_journal";
+
+/// What a replay found in the journal.
+struct Replay {
+    /// Steps that ran again.
+    replayed: u64,
+    /// The journal ends with steps that never happened.
+    dropped: bool,
+}
 
 impl Pipeline {
     /// Recovers a pipeline with the queries of the catalog, in creation order. Queries that no checkpoint knows are backfilled.
@@ -57,7 +65,7 @@ impl Pipeline {
             unwritten: Vec::new(),
         };
         let new_queries = pipeline.restore_queries(&manifest, queries)?;
-        let replayed = pipeline.replay(Offset(manifest.journal))?;
+        let Replay { replayed, dropped } = pipeline.replay(Offset(manifest.journal))?;
         let aborted = pipeline.settle_producers()?;
         tracing::info!(
             step = pipeline.step,
@@ -65,10 +73,14 @@ impl Pipeline {
             replayed,
             "state recovered"
         );
-        if first_start || replayed > 0 || aborted {
+        // With `log.fsync = never` a power cut can take the journal from behind a checkpoint. New steps must not stand where it would look
+        // for old ones.
+        let journal_is_short = pipeline.journal.end()?.0 < manifest.journal;
+        if first_start || replayed > 0 || dropped || aborted || journal_is_short {
             pipeline.checkpoint_now()?;
         }
         pipeline.shared.publish(pipeline.current_snapshot());
+        pipeline.apply_pauses()?;
         for query in new_queries {
             pipeline.create_query(query)?;
         }
@@ -107,6 +119,7 @@ impl Pipeline {
                     .iter()
                     .find(|source| source.relation == relation.id.0)
                     .map(|source| source.positions.iter().copied().map(Offset).collect());
+                let positions: Option<Vec<Offset>> = positions;
                 let positions = match positions {
                     Some(positions) => positions,
                     // Only when a checkpoint was damaged by hand: read on from the end rather than count twice.
@@ -119,9 +132,33 @@ impl Pipeline {
         Ok(new)
     }
 
+    /// Queries were replayed as the checkpoint knew them. A PAUSE or RESUME that a crash cut off takes effect now.
+    fn apply_pauses(&mut self) -> ExecResult<()> {
+        let changed: Vec<(QueryId, bool)> = self
+            .queries
+            .iter()
+            .filter_map(|query| match (&query.state, query.definition.paused) {
+                (QueryState::Running, true) => Some((query.definition.id, true)),
+                (QueryState::Paused, false) => Some((query.definition.id, false)),
+                _ => None,
+            })
+            .collect();
+        for (id, paused) in changed {
+            if paused {
+                self.pause_query(id)?;
+            } else {
+                self.resume_query(id)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the journal's steps from `from` on; answers how many.
-    fn replay(&mut self, from: Offset) -> ExecResult<u64> {
-        let mut replayed = 0;
+    fn replay(&mut self, from: Offset) -> ExecResult<Replay> {
+        let mut replay = Replay {
+            replayed: 0,
+            dropped: false,
+        };
         for entry in self.journal.read_from(from)? {
             if !self.inputs_survived(&entry)? {
                 // The step never committed: its inputs had to be on disk first. Nor did any step behind it.
@@ -129,6 +166,7 @@ impl Pipeline {
                     step = entry.step,
                     "the journal's last steps lost their inputs and never happened"
                 );
+                replay.dropped = true;
                 break;
             }
             self.step = entry.step - 1;
@@ -136,9 +174,9 @@ impl Pipeline {
             let output = self.run_step(cut)?;
             self.append_step(output)?;
             self.commit_step()?;
-            replayed += 1;
+            replay.replayed += 1;
         }
-        Ok(replayed)
+        Ok(replay)
     }
 
     fn inputs_survived(&self, entry: &JournalEntry) -> ExecResult<bool> {
@@ -166,9 +204,9 @@ impl Pipeline {
         Ok(aborted)
     }
 
-    /// Writes a checkpoint and waits for it. No step may be pending.
+    /// Writes a checkpoint that marks a change of the queries, or the end of a recovery, and waits for it. No step may be pending.
     pub fn checkpoint_now(&mut self) -> ExecResult<()> {
-        let work = self.checkpoint_work()?;
+        let work = self.checkpoint_work(true)?;
         match self.checkpoints.write(&*self.log, &self.state, &work) {
             Ok(done) => self.finish_checkpoint(done),
             Err(error) => {

@@ -24,6 +24,9 @@ pub struct ProcessingLog {
     producer: Producer,
 }
 
+/// Bytes of a reason that are kept; it may quote the value.
+const KEPT_REASON_BYTES: usize = 4 << 10;
+
 /// One record of the processing log, as JSON.
 #[derive(Serialize)]
 struct Entry<'a> {
@@ -70,7 +73,7 @@ impl ProcessingLog {
                 topic: position.map(|(partition, _)| &*partition.topic),
                 partition: position.map(|(partition, _)| partition.partition.0),
                 offset: position.map(|(_, offset)| *offset),
-                reason: &record.reason,
+                reason: start_of(&record.reason, KEPT_REASON_BYTES),
                 key: bytes(&record.key),
                 value: bytes(&record.value),
             };
@@ -87,4 +90,9 @@ impl ProcessingLog {
         }
         Ok(out)
     }
+}
+
+/// The first bytes of a text, cut between two characters.
+fn start_of(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
 }

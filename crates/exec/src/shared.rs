@@ -112,9 +112,14 @@ impl Shared {
         self.stopping.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the engine is asked to stop.
+    /// Whether the engine's owner has asked it to stop.
+    pub fn is_asked_to_stop(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Whether the engine stops or has stopped.
     pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::SeqCst) || self.stopped().is_some()
+        self.is_asked_to_stop() || self.stopped().is_some()
     }
 
     /// Does `write` until the disk has room for it. Readers keep the last snapshot meanwhile.

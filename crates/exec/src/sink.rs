@@ -18,6 +18,9 @@ use crate::{
 /// Bytes after which a batch is closed, well below the log's limit.
 const BATCH_BYTES: usize = 256 << 10;
 
+/// A longer record is rejected: the log takes batches of 16 MiB at the most.
+const MAX_RECORD_BYTES: usize = 8 << 20;
+
 /// See the module.
 pub struct Sink {
     relation: Arc<Relation>,
@@ -93,6 +96,20 @@ impl Sink {
                     .map_or(*slot % count, |key| partition_for_key(key, count))
                     as usize;
                 let value = if removed { None } else { rows.value(row) };
+                let bytes = rows.key(row).map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len);
+                if bytes > MAX_RECORD_BYTES {
+                    rejected.push(Rejected {
+                        source: self.relation.name.clone(),
+                        position: None,
+                        reason: format!(
+                            "the record has {bytes} bytes, more than {MAX_RECORD_BYTES}"
+                        ),
+                        key: rows.key(row).map(<[u8]>::to_vec),
+                        value: None,
+                        timestamp: time,
+                    });
+                    continue;
+                }
                 let builder = builders[partition].get_or_insert_with(BatchBuilder::new);
                 builder.push(time, rows.key(row), value, &[]);
                 if builder.byte_len() >= BATCH_BYTES {

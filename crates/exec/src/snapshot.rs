@@ -20,6 +20,8 @@ pub(crate) struct SnapshotInner {
     pub tables: Arc<HashMap<RelationId, TableVersion>>,
     /// By topic: for each partition, up to where (exclusive) all its readers had read it.
     pub positions: Arc<HashMap<String, Vec<i64>>>,
+    /// By topic of a query's stream: for each partition, up to where (exclusive) the query had written it.
+    pub written: Arc<HashMap<String, Vec<i64>>>,
 }
 
 impl Snapshot {
@@ -35,15 +37,15 @@ impl Snapshot {
         })
     }
 
-    /// The offset (exclusive) up to which this step had read each partition of a source topic, for scans of streams that shall agree with
-    /// the tables. Empty when no query reads the topic.
+    /// The offset (exclusive) up to which each partition of a topic belongs to this step: what the query that makes the stream had written, or
+    /// what the queries that read it had read. Scans up to there agree with the tables. Empty when no query has to do with the topic.
     pub fn source_positions(&self, topic: &str) -> Vec<(u32, i64)> {
         let positions = self
             .inner
-            .positions
+            .written
             .get(topic)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+            .or_else(|| self.inner.positions.get(topic));
+        let positions = positions.map(Vec::as_slice).unwrap_or_default();
         positions
             .iter()
             .enumerate()

@@ -90,9 +90,20 @@ impl Pipeline {
         let mut rejected = Vec::new();
         let mut rows = RelationRows::new();
         let mut table_rows = TableRows::new();
+        let before: Vec<(RelationId, usize, Offset)> = cut
+            .fetched
+            .iter()
+            .map(|(relation, part)| (*relation, part.partition, part.from))
+            .collect();
         for (relation, part) in cut.fetched {
-            let Some((slot_rows, tombstones)) =
-                self.source_mut(relation)?.decode(part, &mut rejected)?
+            // A record that only push queries read is in no journal entry, so it cannot be in the processing log either.
+            let mut unjournaled = Vec::new();
+            let bad = if self.is_durable_source(relation) {
+                &mut rejected
+            } else {
+                &mut unjournaled
+            };
+            let Some((slot_rows, tombstones)) = self.source_mut(relation)?.decode(part, bad)?
             else {
                 continue;
             };
@@ -113,10 +124,10 @@ impl Pipeline {
             match ran {
                 Ok(made) if made.is_empty() => {}
                 Ok(made) => batches.push((position, made)),
-                Err(error) => self.fail_query(position, &error)?,
+                Err(error) => self.fail_query(position, &before, &error),
             }
         }
-        let feeds = self.run_subscriptions(&rows)?;
+        let feeds = self.run_subscriptions(&rows);
         let rejected = self.processing_log.encode(&rejected)?;
         Ok(StepOutput {
             batches,
@@ -179,14 +190,14 @@ impl Pipeline {
             .iter()
             .map(|(_, delta)| delta.rows() as u64)
             .sum::<u64>();
-        if let Some(table) = &mut query.table {
-            let deltas: Vec<&Delta> = changes.iter().map(|(_, delta)| delta).collect();
-            table.apply(&deltas)?;
-        }
         let batches = match &mut query.sink {
             Some(sink) => sink.encode(&changes, rejected)?,
             None => StepBatches::default(),
         };
+        if let Some(table) = &mut query.table {
+            let deltas: Vec<&Delta> = changes.iter().map(|(_, delta)| delta).collect();
+            table.apply(&deltas)?;
+        }
         rows.entry(relation.id).or_default().extend(
             changes
                 .iter()
@@ -195,21 +206,31 @@ impl Pipeline {
         Ok(batches)
     }
 
-    /// Takes a query that cannot go on out of the steps. Its table stays as it was; RESUME builds it anew.
-    fn fail_query(&mut self, position: usize, error: &ExecError) -> ExecResult<()> {
+    /// Takes a query that cannot go on out of the steps, as of before this one, whose cut began at `before`. RESUME goes on from there, or
+    /// builds its table anew.
+    fn fail_query(
+        &mut self,
+        position: usize,
+        before: &[(RelationId, usize, Offset)],
+        error: &ExecError,
+    ) {
         let reason = crate::error::with_causes(error);
+        let mut positions = self.positions_of_query(position);
+        for (relation, partition, from) in before {
+            if let Some(offsets) = positions.get_mut(relation) {
+                offsets[*partition] = *from;
+            }
+        }
         let query = &mut self.queries[position];
         tracing::error!(query = %query.definition.id, reason, "query failed");
         query.state = QueryState::Failed(reason);
-        let positions = self.positions_of_query(position);
-        self.queries[position].stopped_at = Some(positions);
-        Ok(())
+        query.stopped_at = Some(positions);
     }
 
     pub(crate) fn run_subscriptions(
         &mut self,
         rows: &RelationRows,
-    ) -> ExecResult<Vec<(SubscriptionId, ChangeBatch)>> {
+    ) -> Vec<(SubscriptionId, ChangeBatch)> {
         let mut feeds = Vec::new();
         let mut failed = Vec::new();
         for subscription in &mut self.subscriptions {
@@ -224,20 +245,23 @@ impl Pipeline {
             let first = !std::mem::replace(&mut subscription.started, true);
             // What a push query cannot evaluate is shown to its reader as NULL; the processing log is for what is kept.
             let mut rejected = Vec::new();
-            match subscription.graph.run(first, rows, None, &mut rejected) {
-                Ok(changes) => {
+            let changes = subscription
+                .graph
+                .run(first, rows, None, &mut rejected)
+                .and_then(|changes| {
                     let changes: Vec<Delta> = changes.into_iter().map(|(_, delta)| delta).collect();
-                    if let Some(batch) = change_batch(self.step, &changes)? {
-                        feeds.push((subscription.id, batch));
-                    }
-                }
+                    change_batch(self.step, &changes)
+                });
+            match changes {
+                Ok(Some(batch)) => feeds.push((subscription.id, batch)),
+                Ok(None) => {}
                 Err(error) => failed.push((subscription.id, crate::error::with_causes(&error))),
             }
         }
         for (id, reason) in failed {
             self.end_subscription(id, reason);
         }
-        Ok(feeds)
+        feeds
     }
 
     /// Appends what a step made. Its predecessor must have committed.

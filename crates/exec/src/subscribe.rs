@@ -208,6 +208,16 @@ impl Pipeline {
             self.attach_source(relation, ends, &joining.graph)?;
         }
         let Some(mut history) = joining.history.take() else {
+            // An aggregate over a table has to know the rows that will be taken back, though its reader asked only for what comes.
+            if joining.graph.is_stateful() {
+                for relation in unique_sources(&joining.graph) {
+                    if relation.kind == SourceKind::Table {
+                        let rows = RelationRows::from([(relation.id, self.table_rows(&relation)?)]);
+                        let first = !std::mem::replace(&mut joining.started, true);
+                        joining.graph.run(first, &rows, None, &mut Vec::new())?;
+                    }
+                }
+            }
             return Ok(true);
         };
         for relation in unique_sources(&joining.graph) {

@@ -6,7 +6,7 @@ use arrow::{
     array::{ArrayRef, BooleanArray, TimestampMillisecondArray},
     compute,
 };
-use highwater_formats::{Decoder, TimestampExtractor, projected_decoder, windowed_key};
+use highwater_formats::{Decoder, TimestampExtractor, decoder, windowed_key};
 use highwater_planner::catalog::{Relation, SourceKind};
 use highwater_storage_log::{BatchView, Offset, RecordRef, Records, TopicPartition};
 
@@ -38,9 +38,8 @@ pub struct DecodedRows {
 pub struct RelationDecoder {
     relation: Arc<Relation>,
     layout: RecordLayout,
-    /// Columns asked for, in the key and in the value.
-    key_columns: Vec<usize>,
-    value_columns: Vec<usize>,
+    /// By position: whether the column is handed out.
+    wanted: Vec<bool>,
     key: Option<Box<dyn Decoder>>,
     value: Option<Box<dyn Decoder>>,
     timestamp: Option<(usize, TimestampExtractor)>,
@@ -70,29 +69,22 @@ impl RelationDecoder {
             }
             None => None,
         };
-        let is_wanted = |column: usize| {
-            wanted.contains(&column) || timestamp.as_ref().is_some_and(|(time, _)| *time == column)
+        // Every column is decoded, wanted or not: whether a record is sound must not depend on who happens to read it.
+        let part = |format, columns: &[usize]| -> ExecResult<Option<Box<dyn Decoder>>> {
+            if columns.is_empty() {
+                return Ok(None);
+            }
+            Ok(Some(decoder(format, sub_schema(&relation, columns)?)?))
         };
-        let (key_columns, key) = part(
-            &relation,
-            &layout.key_format,
-            &layout.key,
-            &is_wanted,
-            relation.kind == SourceKind::Table,
-        )?;
-        // Without a wanted column the value still has to be sound, or a query would count records that another one rejects.
-        let (value_columns, value) = part(
-            &relation,
-            &layout.value_format,
-            &layout.value,
-            &is_wanted,
-            true,
-        )?;
+        let key = part(&layout.key_format, &layout.key)?;
+        let value = part(&layout.value_format, &layout.value)?;
+        let wanted = (0..relation.columns.len())
+            .map(|column| wanted.contains(&column))
+            .collect();
         Ok(Self {
             relation,
             layout,
-            key_columns,
-            value_columns,
+            wanted,
             key,
             value,
             timestamp,
@@ -174,7 +166,7 @@ impl RelationDecoder {
                     .into_iter()
                     .map(|error| (error.index, format!("key: {}", error.reason))),
             );
-            for (&column, array) in self.key_columns.iter().zip(decoded.columns) {
+            for (&column, array) in self.layout.key.iter().zip(decoded.columns) {
                 columns[column] = Some(array);
             }
         }
@@ -187,7 +179,7 @@ impl RelationDecoder {
                     .into_iter()
                     .map(|error| (error.index, error.reason)),
             );
-            for (&column, array) in self.value_columns.iter().zip(decoded.columns) {
+            for (&column, array) in self.layout.value.iter().zip(decoded.columns) {
                 columns[column] = Some(array);
             }
         }
@@ -214,6 +206,11 @@ impl RelationDecoder {
                     .filter(|error| !removes(error.index))
                     .map(|error| (error.index, error.reason)),
             );
+        }
+        for (column, wanted) in columns.iter_mut().zip(&self.wanted) {
+            if !wanted {
+                *column = None;
+            }
         }
         let offsets: Vec<i64> = records.iter().map(|record| record.offset.0).collect();
         let rows = DecodedRows {
@@ -273,27 +270,4 @@ impl RelationDecoder {
         rows.rows = rows.offsets.len();
         Ok(rows)
     }
-}
-
-/// The columns that the decoder of a record's key or value builds, and the decoder, if any is needed.
-type PartDecoder = (Vec<usize>, Option<Box<dyn Decoder>>);
-
-fn part(
-    relation: &Relation,
-    format: &highwater_formats::FormatSpec,
-    columns: &[usize],
-    wanted: &dyn Fn(usize) -> bool,
-    always: bool,
-) -> ExecResult<PartDecoder> {
-    let projection: Vec<usize> = (0..columns.len())
-        .filter(|&index| wanted(columns[index]))
-        .collect();
-    if columns.is_empty() || (projection.is_empty() && !always) {
-        return Ok((Vec::new(), None));
-    }
-    let decoder = projected_decoder(format, sub_schema(relation, columns)?, &projection)?;
-    Ok((
-        projection.into_iter().map(|index| columns[index]).collect(),
-        Some(decoder),
-    ))
 }

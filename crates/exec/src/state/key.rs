@@ -65,6 +65,11 @@ impl StatePrefix {
     /// Length in bytes.
     pub const LEN: usize = 12;
 
+    /// Whether the state is a query's.
+    pub fn belongs_to(&self, query: QueryId) -> bool {
+        self.0[..8] == query.0.to_be_bytes()
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0

@@ -510,6 +510,9 @@ impl Operator for Aggregate {
             let group = self.touched.groups[position];
             self.mark_dirty(group);
             if self.rows[group as usize] == 0 {
+                if self.converter.is_some() {
+                    self.rowtimes[group as usize] = i64::MIN;
+                }
                 // What rounding left of taken-back numbers must not seep into the group's next life.
                 for (_, accumulator) in &mut self.calls {
                     accumulator.reset(group);
