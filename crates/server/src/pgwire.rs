@@ -25,6 +25,7 @@ mod link;
 mod listener;
 mod message;
 mod metrics;
+mod named;
 mod outbound;
 mod rows;
 mod simple;

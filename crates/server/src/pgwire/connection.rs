@@ -4,10 +4,7 @@
 //! answered in few packets. After an error in a message of the extended protocol, messages are skipped up to the next Sync; after one in a
 //! simple query the client is invited at once. Either way exactly one ReadyForQuery follows each Query and each Sync.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use arrow::array::timezone::Tz;
 use datafusion::scalar::ScalarValue;
@@ -20,10 +17,11 @@ use tracing::debug;
 use super::{
     cancel::Registration,
     encode,
-    extended::{Portal, PreparedStatement},
+    extended::{PORTAL_LIMITS, Portal, PreparedStatement, STATEMENT_LIMITS},
     link::{Halt, Link},
     message::{Frame, Frontend, violation},
     metrics,
+    named::Named,
     outbound::{Outbound, Severity},
     rows::Client,
 };
@@ -41,9 +39,9 @@ pub(super) struct Connection {
     pub(super) link: Link,
     pub(super) outbound: Outbound,
     /// By name; the unnamed one has the empty name.
-    pub(super) statements: HashMap<String, PreparedStatement>,
+    pub(super) statements: Named<PreparedStatement>,
     /// By name; the unnamed one has the empty name.
-    pub(super) portals: HashMap<String, Portal>,
+    pub(super) portals: Named<Portal>,
     /// What the client was last told of the session's parameters.
     reported: Vec<(&'static str, String)>,
     /// An error came within a pipeline: nothing runs up to its Sync.
@@ -65,8 +63,8 @@ impl Connection {
             session,
             link,
             outbound,
-            statements: HashMap::new(),
-            portals: HashMap::new(),
+            statements: Named::new(STATEMENT_LIMITS),
+            portals: Named::new(PORTAL_LIMITS),
             reported: Vec::new(),
             skip_to_sync: false,
             idle: true,
@@ -315,13 +313,11 @@ impl Connection {
     fn deallocate(&mut self, name: Option<&str>) -> Result<(), SqlError> {
         match name {
             None => {
-                self.statements.retain(|name, _| name.is_empty());
+                self.statements.clear();
                 Ok(())
             }
-            Some(name) => match self.statements.remove(name) {
-                Some(_) => Ok(()),
-                None => Err(super::extended::unknown_statement(name)),
-            },
+            Some(name) if self.statements.remove(name) => Ok(()),
+            Some(name) => Err(super::extended::unknown_statement(name)),
         }
     }
 }

@@ -18,7 +18,8 @@ use super::{
     decode,
     encode::{Format, row_description},
     link::Halt,
-    message::{Bind, Target},
+    message::{Bind, MAX_MESSAGE_BYTES, Target},
+    named::{Full, NamedLimits},
     rows::{OpenRows, RowFormat, Sent, formats},
     types::{arrow_type, wire_type},
 };
@@ -27,10 +28,17 @@ use crate::{
     sqlstate::{SqlError, code},
 };
 
-/// Prepared statements of one connection: a driver that never closes them reaches this after hours, not after days with a full memory.
-const MAX_STATEMENTS: usize = 10_000;
-/// Open portals of one connection.
-const MAX_PORTALS: usize = 1_000;
+/// Prepared statements of one connection: a driver that never closes them is told so after hours, and does not fill the memory in days.
+/// The bytes are those of their texts; two of the longest messages fit.
+pub(super) const STATEMENT_LIMITS: NamedLimits = NamedLimits {
+    values: 10_000,
+    bytes: 2 * MAX_MESSAGE_BYTES,
+};
+/// Portals of one connection, with the bytes of their values.
+pub(super) const PORTAL_LIMITS: NamedLimits = NamedLimits {
+    values: 1_000,
+    bytes: 2 * MAX_MESSAGE_BYTES,
+};
 
 /// A statement that Parse has made.
 pub(super) struct PreparedStatement {
@@ -66,18 +74,9 @@ impl Connection {
         sql: &str,
         declared: &[u32],
     ) -> Result<(), Halt> {
-        if !name.is_empty() {
-            if self.statements.contains_key(&name) {
-                let message = format!("prepared statement \"{name}\" already exists");
-                return Err(SqlError::new(code::DUPLICATE_PREPARED_STATEMENT, message).into());
-            }
-            if self.statements.len() >= MAX_STATEMENTS {
-                let message =
-                    format!("a connection can have at most {MAX_STATEMENTS} prepared statements");
-                return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message)
-                    .with_hint("close some of them")
-                    .into());
-            }
+        if !name.is_empty() && self.statements.get(&name).is_some() {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(code::DUPLICATE_PREPARED_STATEMENT, message).into());
         }
         let declared: Vec<Option<Type>> = declared
             .iter()
@@ -114,7 +113,8 @@ impl Connection {
                 }
             }
         };
-        self.statements.insert(name, statement);
+        let kept = self.statements.insert(name, statement, sql.len());
+        kept.map_err(|full| too_many("prepared statements", full))?;
         self.push_notices()?;
         Ok(self.outbound.push(&extendedquery::ParseComplete::new())?)
     }
@@ -135,15 +135,9 @@ impl Connection {
             )
             .into());
         }
-        if !bind.portal.is_empty() {
-            if self.portals.contains_key(&bind.portal) {
-                let message = format!("portal \"{}\" already exists", bind.portal);
-                return Err(SqlError::new(code::DUPLICATE_CURSOR, message).into());
-            }
-            if self.portals.len() >= MAX_PORTALS {
-                let message = format!("a connection can have at most {MAX_PORTALS} portals");
-                return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message).into());
-            }
+        if !bind.portal.is_empty() && self.portals.get(&bind.portal).is_some() {
+            let message = format!("portal \"{}\" already exists", bind.portal);
+            return Err(SqlError::new(code::DUPLICATE_CURSOR, message).into());
         }
         let given = formats(&bind.parameter_formats, wanted.len())?;
         let targets = statement
@@ -170,7 +164,14 @@ impl Connection {
             result_formats: bind.result_formats,
             state: PortalState::Bound(values),
         };
-        self.portals.insert(bind.portal, portal);
+        let bytes = bind
+            .parameters
+            .iter()
+            .flatten()
+            .map(|value| value.len())
+            .sum();
+        let kept = self.portals.insert(bind.portal, portal, bytes);
+        kept.map_err(|full| too_many("portals", full))?;
         Ok(self.outbound.push(&extendedquery::BindComplete::new())?)
     }
 
@@ -302,9 +303,9 @@ impl Connection {
     /// Close: forgets a statement or a portal; one that is not there is no error.
     pub(super) fn close(&mut self, target: &Target) -> Result<(), Halt> {
         match target {
-            Target::Statement(name) => drop(self.statements.remove(name)),
-            Target::Portal(name) => drop(self.portals.remove(name)),
-        }
+            Target::Statement(name) => self.statements.remove(name),
+            Target::Portal(name) => self.portals.remove(name),
+        };
         Ok(self.outbound.push(&extendedquery::CloseComplete::new())?)
     }
 }
@@ -370,6 +371,16 @@ fn about_parameter(error: SqlError, number: usize) -> SqlError {
         None => about,
     };
     error.with_detail(detail)
+}
+
+/// A connection keeps as much as it may.
+fn too_many(what: &str, full: Full) -> SqlError {
+    let message = match full {
+        Full::Values(most) => format!("a connection can have at most {most} {what}"),
+        Full::Bytes(most) => format!("the {what} of a connection can hold at most {most} bytes"),
+    };
+    SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message)
+        .with_hint("close those that are not needed")
 }
 
 /// No prepared statement of this name.

@@ -222,3 +222,23 @@ async fn a_session_that_was_never_authenticated_runs_nothing() {
     raw.send(b'Q', b"SELECT 1\0").await;
     assert_eq!(raw.until_closed().await, []);
 }
+
+#[tokio::test]
+async fn prepared_statements_are_bounded() {
+    let server = TestServer::start().await;
+    let mut raw = Raw::session(server.addresses.sql).await;
+    for hundred in 0..101 {
+        let names = (0..100).map(|number| 100 * hundred + number);
+        let parses = names.map(|number| message(b'P', format!("s{number}\0\0\0\0").as_bytes()));
+        let mut pipeline: Vec<u8> = parses.flatten().collect();
+        pipeline.extend(message(b'S', b""));
+        raw.bytes(&pipeline).await;
+        let expected: &[&str] = if hundred < 100 { &[] } else { &["54000"] };
+        assert_eq!(errors(&raw.until_ready().await), expected);
+    }
+    raw.send(b'Q', b"DEALLOCATE ALL\0").await;
+    assert_eq!(kinds(&raw.until_ready().await), "CZ");
+    raw.bytes(&[message(b'P', b"s1\0SELECT 1\0\0\0"), message(b'S', b"")].concat())
+        .await;
+    assert_eq!(kinds(&raw.until_ready().await), "1Z");
+}
