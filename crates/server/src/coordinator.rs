@@ -43,8 +43,10 @@ pub struct Coordinator {
 pub enum Created {
     /// It made the relation.
     New,
-    /// `IF NOT EXISTS`, or `OR REPLACE` by the same: nothing was done.
+    /// `IF NOT EXISTS`: there was one.
     Kept,
+    /// `OR REPLACE` by the same.
+    Replaced,
 }
 
 /// What a DROP did.
@@ -379,7 +381,7 @@ fn replace(existing: &Relation, planned: &Relation) -> Result<Created, SqlError>
         ..planned.clone()
     };
     if renumbered == *existing && existing.query.is_none() {
-        return Ok(Created::Kept);
+        return Ok(Created::Replaced);
     }
     Err(SqlError::unsupported(format!(
         "OR REPLACE cannot change \"{}\": only a declared source can be replaced, and only by the same columns and properties",
