@@ -179,7 +179,7 @@ fn from_plan(message: &str) -> SqlError {
 
 /// Whether one name may be a slip of the pen for the other; DataFusion proposes the nearest function however far it is.
 fn is_close(name: &str, similar: &str) -> bool {
-    2 * levenshtein(name, similar) <= name.chars().count()
+    2 * levenshtein(name, similar) < name.chars().count()
 }
 
 /// An error in names of columns.
