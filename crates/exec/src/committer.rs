@@ -1,6 +1,9 @@
 //! Waits for the disk on behalf of the pipeline, so that the next step can run meanwhile.
 
-use std::sync::{Arc, mpsc};
+use std::{
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+};
 
 use highwater_storage_log::{Log, Offset, TopicPartition};
 
@@ -18,9 +21,9 @@ pub struct SyncRequest {
 pub fn start(
     log: Arc<dyn Log>,
     done: impl Fn(u64, ExecResult<()>) + Send + 'static,
-) -> ExecResult<mpsc::Sender<SyncRequest>> {
+) -> ExecResult<(mpsc::Sender<SyncRequest>, JoinHandle<()>)> {
     let (sender, requests) = mpsc::channel::<SyncRequest>();
-    std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("hw-commit".into())
         .spawn(move || {
             for request in requests {
@@ -36,5 +39,5 @@ pub fn start(
             path: "commit thread".into(),
             source,
         })?;
-    Ok(sender)
+    Ok((sender, thread))
 }

@@ -19,7 +19,7 @@ use crate::{
     feed::{ChangeReceiver, SubscribeOptions, SubscriptionId},
     pipeline_thread::{self, Command, Event},
     shared::Shared,
-    snapshot::Snapshot,
+    snapshot::{Snapshot, SnapshotInner},
     subscribe,
 };
 
@@ -275,6 +275,8 @@ impl Engine {
         if thread.join().is_err() {
             return Err(ExecError::Internal("the pipeline thread panicked".into()));
         }
+        // The last snapshot holds the state database open; whoever starts again wants its folder.
+        self.shared.publish(SnapshotInner::default());
         stopped
     }
 }

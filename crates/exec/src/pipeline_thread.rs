@@ -80,11 +80,12 @@ pub fn start(
                     shared.send(Event::Durable(step, synced));
                 })
             };
-            let recovered = committer.and_then(|committer| {
+            let recovered = committer.and_then(|(committer, commit_thread)| {
                 let pipeline = Pipeline::recover(log, options, Arc::clone(&shared), queries)?;
                 Ok(PipelineThread {
                     pipeline,
-                    committer,
+                    committer: Some(committer),
+                    commit_thread: Some(commit_thread),
                     events,
                     checkpoint: Checkpoint::Idle,
                     last_checkpoint: Instant::now(),
@@ -104,6 +105,7 @@ pub fn start(
                             thread.refuse_everything(&reason);
                         }
                     }
+                    thread.join_threads();
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -130,14 +132,22 @@ impl Drop for TellsWhenGone {
     }
 }
 
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the engine panicked");
+    }
+}
+
 enum Checkpoint {
     Idle,
-    Running,
+    /// On a thread of its own.
+    Running(JoinHandle<()>),
 }
 
 struct PipelineThread {
     pipeline: Pipeline,
-    committer: mpsc::Sender<SyncRequest>,
+    committer: Option<mpsc::Sender<SyncRequest>>,
+    commit_thread: Option<JoinHandle<()>>,
     events: mpsc::Receiver<Event>,
     checkpoint: Checkpoint,
     last_checkpoint: Instant,
@@ -203,9 +213,13 @@ impl PipelineThread {
         let shared = Arc::clone(&self.pipeline.shared);
         let partitions = shared.until_there_is_room(|| self.pipeline.journal_step(&cut))?;
         let step = self.pipeline.step + 1;
-        self.committer
-            .send(SyncRequest { step, partitions })
-            .map_err(|_| ExecError::Internal("the commit thread has ended".into()))?;
+        let sent = self
+            .committer
+            .as_ref()
+            .map(|committer| committer.send(SyncRequest { step, partitions }));
+        if !matches!(sent, Some(Ok(()))) {
+            return Err(ExecError::Internal("the commit thread has ended".into()));
+        }
         let output = self.pipeline.run_step(cut)?;
         self.wait_for_commit()?;
         self.pipeline.append_step(output)?;
@@ -307,7 +321,7 @@ impl PipelineThread {
 
     fn until_checkpoint(&self) -> Duration {
         match self.checkpoint {
-            Checkpoint::Running => self.pipeline.options.checkpoint_interval,
+            Checkpoint::Running(_) => self.pipeline.options.checkpoint_interval,
             Checkpoint::Idle => self
                 .pipeline
                 .options
@@ -318,7 +332,7 @@ impl PipelineThread {
 
     /// Starts a checkpoint in the background, unless one is under way or nothing has happened since the last.
     fn begin_checkpoint(&mut self) -> ExecResult<()> {
-        if matches!(self.checkpoint, Checkpoint::Running) {
+        if matches!(self.checkpoint, Checkpoint::Running(_)) {
             return Ok(());
         }
         self.last_checkpoint = Instant::now();
@@ -331,7 +345,7 @@ impl PipelineThread {
         let state = self.pipeline.state.clone();
         let log = Arc::clone(&self.pipeline.log);
         let shared = Arc::clone(&self.pipeline.shared);
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("hw-checkpoint".into())
             .spawn(move || {
                 let done = loop {
@@ -355,7 +369,7 @@ impl PipelineThread {
                 path: "checkpoint thread".into(),
                 source,
             })?;
-        self.checkpoint = Checkpoint::Running;
+        self.checkpoint = Checkpoint::Running(thread);
         Ok(())
     }
 
@@ -365,6 +379,19 @@ impl PipelineThread {
             Ok(done) => self.pipeline.finish_checkpoint(done),
             // It was given up because the engine stops; the journal has what it would have held.
             Err(_) => Ok(()),
+        }
+    }
+
+    /// Waits for the threads that still hold the log or the state.
+    fn join_threads(&mut self) {
+        self.committer = None;
+        if let Some(thread) = self.commit_thread.take() {
+            join(thread);
+        }
+        if let Checkpoint::Running(thread) =
+            std::mem::replace(&mut self.checkpoint, Checkpoint::Idle)
+        {
+            join(thread);
         }
     }
 
