@@ -5,12 +5,15 @@ use std::{io, net::SocketAddr, path::PathBuf};
 use highwater_exec::ExecError;
 use highwater_storage_log::LogError;
 
-use crate::sqlstate::SqlError;
+use crate::{config::ConfigError, sqlstate::SqlError};
 
 /// A failure of the process as a whole; failures of one statement are [`SqlError`]s.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
+    /// A setting cannot be used.
+    #[error("a setting cannot be used")]
+    Config(#[from] ConfigError),
     /// The data folder cannot be used.
     #[error("cannot use the data folder \"{path}\"")]
     DataFolder {

@@ -8,7 +8,6 @@
 
 mod append_signal;
 mod catalog;
-pub mod cli;
 mod clock;
 pub mod config;
 mod coordinator;
@@ -16,6 +15,7 @@ mod data_folder;
 pub mod error;
 mod functions;
 mod http;
+pub mod local;
 mod pgwire;
 mod planning;
 mod pull;
@@ -44,6 +44,7 @@ use data_folder::DataFolder;
 use error::ServerError;
 use planning::Planner;
 use server::Server;
+pub use sqlstate::SqlError;
 use worker::Workers;
 
 /// The sockets that a server listens on.

@@ -1,5 +1,7 @@
 //! The `highwater` program: arguments, logs, runtime, exit code.
 
+mod cli;
+
 use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
@@ -8,18 +10,15 @@ use std::{
 use anyhow::Context;
 use clap::Parser;
 use highwater_repl::{DemoOptions, Endpoint, OutputFormat, ReplOptions};
-use highwater_server::{
-    Addresses, Listeners,
-    cli::{Cli, Command, DemoArgs, Output, SqlArgs, StartArgs},
-    config::Config,
-    run, telemetry,
-};
+use highwater_server::{Addresses, Listeners, config::Config, run, telemetry};
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
 use tokio_util::sync::CancellationToken;
+
+use cli::{Cli, Command, DemoArgs, Output, SqlArgs, StartArgs};
 
 /// Exit code when settings are wrong or the server cannot start, as sysexits(3) does not have one that fits better.
 const EXIT_FAILURE: u8 = 1;
@@ -31,6 +30,7 @@ fn main() -> ExitCode {
         Some(Command::Start(args)) => start(args),
         Some(Command::Sql(args)) => sql(args),
         Some(Command::Demo(args)) => demo(args),
+        Some(Command::TestRunner(args)) => highwater_test_runner::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         // Errors tell one level each; the line shows them all.

@@ -1,10 +1,11 @@
-//! The command line: `highwater [start]`, `highwater sql`, `highwater demo`.
+//! The command line: `highwater [start]`, `highwater sql`, `highwater demo`, `highwater test-runner`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{Config, ConfigError, Settings};
+use highwater_server::config::{Config, ConfigError, Settings};
+use highwater_test_runner::TestRunnerArgs;
 
 /// A streaming SQL database in one binary: PostgreSQL's protocol in front, a partitioned log below, continuous queries between.
 #[derive(Debug, Parser)]
@@ -27,6 +28,8 @@ pub enum Command {
     Sql(SqlArgs),
     /// Start a server on a temporary folder, play January 2013's flights into it and watch three continuous queries
     Demo(DemoArgs),
+    /// Run statements over given records and compare what comes out with what is expected
+    TestRunner(TestRunnerArgs),
 }
 
 /// Options of `highwater start`.
