@@ -1,9 +1,8 @@
 //! A new query catches up with what was there before it, then joins the pipeline at a cut.
 //!
 //! The catch-up runs between two steps: streams are read from their topics up to where the pipeline stands, tables are read from their
-//! current rows. The results go into a table that nobody sees and into one open transaction of the sink, until a checkpoint holds the query;
-//! then the transaction is committed and the table published. A crash before that checkpoint leaves a transaction that recovery aborts,
-//! and the query is backfilled again.
+//! current rows. The results go into a table that nobody sees and into one open transaction of the sink, until a checkpoint holds the query
+//! (`query_changes`).
 
 use std::sync::Arc;
 
@@ -12,11 +11,10 @@ use highwater_storage_log::{Log, Offset};
 
 use crate::{
     delta::Delta,
-    engine::{OffsetReset, PersistentQuery, QueryOutput, QueryState},
-    error::{ExecError, ExecResult, with_causes},
+    error::{ExecError, ExecResult},
     exchange::Exchange,
     operator::Rejected,
-    pipeline::{Pipeline, RunningQuery, SourcePositions, wanted_columns},
+    pipeline::{Pipeline, SourcePositions, wanted_columns},
     query::{QueryGraph, RelationRows},
     source::{SlotRows, TopicSource},
     state::{RowCodec, StateId, TableStore},
@@ -27,186 +25,6 @@ use crate::{
 const CHUNK_ROWS: usize = 65_536;
 
 impl Pipeline {
-    /// Adds a query, caught up and visible when this returns. No step may be pending.
-    pub fn create_query(&mut self, definition: PersistentQuery) -> ExecResult<()> {
-        debug_assert!(
-            self.pending.is_none(),
-            "queries are added between two steps"
-        );
-        let id = definition.id;
-        let mut query = RunningQuery::new(definition, None, &self.base)?;
-        let mut ends = SourcePositions::new();
-        for relation in self.topic_relations(&query.graph, Some(&query.definition.output)) {
-            let end = self.history_ends(&relation)?;
-            let table = matches!(query.definition.output, QueryOutput::SourceTable(_));
-            let start = match query.definition.offset_reset {
-                OffsetReset::Earliest => self.starts(&relation)?,
-                OffsetReset::Latest if table => self.starts(&relation)?,
-                OffsetReset::Latest => end.clone(),
-            };
-            query.origin.insert(relation.id, start);
-            self.attach_source(&relation, end.clone(), &query.graph)?;
-            ends.insert(relation.id, end);
-        }
-        if let Some(sink) = &mut query.sink {
-            // What an earlier attempt left behind.
-            sink.producer_mut().settle(&*self.log)?;
-        }
-        let origin = query.origin.clone();
-        let paused = query.state == QueryState::Paused;
-        self.queries.push(query);
-        let caught_up = if paused {
-            let last = self.queries.len() - 1;
-            self.queries[last].stopped_at = Some(origin);
-            Ok(())
-        } else {
-            self.catch_up(
-                self.queries.len() - 1,
-                &origin,
-                &ends,
-                Downstream::Unaffected,
-            )
-        };
-        if let Err(error) = caught_up.and_then(|()| self.checkpoint_now()) {
-            self.abandon(id)?;
-            return Err(error);
-        }
-        self.publish_between_steps()
-    }
-
-    /// Takes back a query whose creation failed.
-    fn abandon(&mut self, id: QueryId) -> ExecResult<()> {
-        let position = self.query_index(id)?;
-        let mut query = self.queries.remove(position);
-        if let Some(sink) = &mut query.sink {
-            sink.producer_mut().abort(&*self.log)?;
-        }
-        self.processing_log.producer_mut().abort(&*self.log)?;
-        self.drop_unread_sources();
-        self.unwritten.retain(|(prefix, _)| !prefix.belongs_to(id));
-        self.forget_state(id)?;
-        self.checkpoint_change();
-        Ok(())
-    }
-
-    /// Removes a query between two steps, with its state.
-    pub fn drop_query(&mut self, id: QueryId) -> ExecResult<()> {
-        let position = self.query_index(id)?;
-        if let Some(sink) = &self.queries[position].sink {
-            // Nobody can make these records again once the query is gone.
-            for (partition, end) in sink.producer().ends(&*self.log)? {
-                self.log.sync(&partition, end)?;
-            }
-        }
-        self.queries.remove(position);
-        self.drop_unread_sources();
-        self.forget_state(id)?;
-        self.checkpoint_change();
-        self.publish_between_steps()
-    }
-
-    /// A checkpoint that could as well come later: without it, a crash replays steps with a query that is gone, whose rejected records were
-    /// part of the processing log.
-    fn checkpoint_change(&mut self) {
-        if let Err(error) = self.checkpoint_now() {
-            tracing::warn!(
-                error = with_causes(&error),
-                "could not write a checkpoint after a query was removed"
-            );
-        }
-    }
-
-    /// Stops a query from reading, keeping its place.
-    pub fn pause_query(&mut self, id: QueryId) -> ExecResult<()> {
-        let position = self.query_index(id)?;
-        if self.queries[position].runs() {
-            let stopped_at = self.positions_of_query(position);
-            let query = &mut self.queries[position];
-            query.stopped_at = Some(stopped_at);
-            query.state = QueryState::Paused;
-            // Without this a crash would replay the query past the place where it was paused.
-            self.checkpoint_now()?;
-        }
-        self.publish_between_steps()
-    }
-
-    /// Lets a paused or failed query go on. One that read only streams goes on where it stopped; one over tables, or one whose state a failure
-    /// left half changed, is built anew beside its result, and the difference is sent.
-    pub fn resume_query(&mut self, id: QueryId) -> ExecResult<()> {
-        let position = self.query_index(id)?;
-        if self.queries[position].runs() {
-            return Ok(());
-        }
-        let mut ends = SourcePositions::new();
-        for relation in self.topic_relations(
-            &self.queries[position].graph,
-            Some(&self.queries[position].definition.output),
-        ) {
-            ends.insert(relation.id, self.history_ends(&relation)?);
-        }
-        let failed = matches!(self.queries[position].state, QueryState::Failed(_));
-        let query = &mut self.queries[position];
-        let stopped_at = query.stopped_at.take();
-        query.state = QueryState::Running;
-        let only_streams = stopped_at.as_ref().is_some_and(|stopped_at| {
-            query
-                .graph
-                .plan()
-                .sources()
-                .all(|source| stopped_at.contains_key(&source.id))
-        });
-        let keeps_state = query.table.is_some();
-        let resumed = match &stopped_at {
-            Some(stopped_at) if only_streams && !(failed && keeps_state) => {
-                self.catch_up(position, stopped_at, &ends, Downstream::Follows)
-            }
-            _ => self.rebuild(position, &ends),
-        };
-        if let Err(error) = resumed.and_then(|()| self.checkpoint_now()) {
-            self.give_up_resuming(position, stopped_at, &error)?;
-            return Err(error);
-        }
-        self.publish_between_steps()
-    }
-
-    /// Takes back what a failed RESUME appended. The query and those that followed it may be half changed: they stay out of the steps until a
-    /// RESUME builds them anew.
-    fn give_up_resuming(
-        &mut self,
-        position: usize,
-        stopped_at: Option<SourcePositions>,
-        error: &ExecError,
-    ) -> ExecResult<()> {
-        let reason = with_causes(error);
-        for changed in position..self.queries.len() {
-            let positions = self.positions_of_query(changed);
-            let query = &mut self.queries[changed];
-            let open = query
-                .sink
-                .as_ref()
-                .is_some_and(|sink| sink.producer().is_open());
-            if changed == position || open {
-                query.state = QueryState::Failed(reason.clone());
-                query.stopped_at = Some(positions);
-            }
-            if let Some(sink) = &mut query.sink {
-                sink.producer_mut().abort(&*self.log)?;
-            }
-        }
-        if let Some(stopped_at) = stopped_at {
-            self.queries[position].stopped_at = Some(stopped_at);
-        }
-        self.processing_log.producer_mut().abort(&*self.log)
-    }
-
-    /// Commits what was appended between two steps, and makes tables and counters visible.
-    pub(crate) fn publish_between_steps(&mut self) -> ExecResult<()> {
-        self.commit_producers()?;
-        self.shared.publish(self.current_snapshot());
-        self.publish_status();
-        Ok(())
-    }
-
     /// Up to where history goes: the rest reaches the query with the coming steps. What a query writes to its own stream reaches its readers in
     /// memory, so of that all which is committed is history.
     pub(crate) fn history_ends(&self, relation: &Relation) -> ExecResult<Vec<Offset>> {
@@ -233,7 +51,7 @@ impl Pipeline {
     }
 
     /// Runs a query over the history of its sources: streams from `from` up to `to`, tables as they are.
-    fn catch_up(
+    pub fn catch_up(
         &mut self,
         position: usize,
         from: &SourcePositions,
@@ -324,7 +142,7 @@ impl Pipeline {
             }
         }
         let feeds = self.run_subscriptions(&rows);
-        self.deliver(self.step, feeds);
+        self.between_steps.extend(feeds);
         Ok(())
     }
 
@@ -372,7 +190,7 @@ impl Pipeline {
     }
 
     /// Builds a query anew from its origin and sends the difference between its old and its new result.
-    fn rebuild(&mut self, position: usize, ends: &SourcePositions) -> ExecResult<()> {
+    pub fn rebuild(&mut self, position: usize, ends: &SourcePositions) -> ExecResult<()> {
         let definition = self.queries[position].definition.clone();
         let relation = Arc::clone(definition.output.relation());
         let Some(old) = self.queries[position].table.take() else {
@@ -455,7 +273,7 @@ impl Pipeline {
 
 /// Whether the readers of a query take part in its catch-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Downstream {
+pub enum Downstream {
     /// They follow each change.
     Follows,
     /// It has none yet, or they get the difference at the end.

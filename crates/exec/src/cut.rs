@@ -10,7 +10,12 @@ use highwater_planner::catalog::RelationId;
 use highwater_storage_log::{Offset, TopicPartition};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-use crate::{error::ExecResult, journal::JournalEntry, pipeline::Pipeline, source::Fetched};
+use crate::{
+    error::{ExecError, ExecResult},
+    journal::JournalEntry,
+    pipeline::Pipeline,
+    source::Fetched,
+};
 
 /// Groups that wait for their step at the most. A pipeline that is further behind may read the oldest ones in two steps.
 const MAX_GROUPS: usize = 1 << 20;
@@ -48,10 +53,27 @@ impl AppendGroups {
     }
 }
 
+/// A source whose topic cannot be read.
+struct Unreadable {
+    relation: RelationId,
+    error: ExecError,
+}
+
 impl Pipeline {
-    /// Fixes what the next step reads. `None` when nothing has arrived.
+    /// Fixes what the next step reads. `None` when nothing has arrived. The readers of a topic that cannot be read fail; the others go on.
     pub fn cut(&mut self) -> ExecResult<Option<Cut>> {
         self.leave_deleted_topics();
+        loop {
+            match self.cut_readable() {
+                Ok(Some(cut)) => return self.pass_over_own_records(cut),
+                Ok(None) => return Ok(None),
+                // Each turn takes away a source, so this ends.
+                Err(Unreadable { relation, error }) => self.fail_readers(relation, &[], &error),
+            }
+        }
+    }
+
+    fn cut_readable(&mut self) -> Result<Option<Cut>, Unreadable> {
         let mut limits: Vec<(RelationId, usize, Offset)> = Vec::new();
         let groups = {
             // No group is half appended while the lock is held.
@@ -63,9 +85,12 @@ impl Pipeline {
                     .zip(source.positions())
                     .enumerate()
                 {
-                    let limit = self.log.offsets(name)?.last_stable;
-                    if limit > *position {
-                        limits.push((*relation, partition, limit));
+                    let offsets = self.log.offsets(name).map_err(|error| Unreadable {
+                        relation: *relation,
+                        error: error.into(),
+                    })?;
+                    if offsets.last_stable > *position {
+                        limits.push((*relation, partition, offsets.last_stable));
                     }
                 }
             }
@@ -74,8 +99,7 @@ impl Pipeline {
         if limits.is_empty() {
             return Ok(None);
         }
-        let budget = (self.options.step_max_rows / limits.len()).max(1);
-        let mut fetched = self.fetch(&limits, budget)?;
+        let fetched = self.fetch_whole_groups(&limits, &groups);
         let taken = |fetched: &[(RelationId, Fetched)]| {
             limits.iter().all(|(relation, partition, limit)| {
                 fetched.iter().any(|(of, part)| {
@@ -83,18 +107,82 @@ impl Pipeline {
                 })
             })
         };
-        if !groups.is_empty() && !taken(&fetched) {
-            self.keep_together(&groups, &mut fetched);
-            if fetched.is_empty() {
-                // One group is larger than the budget: what has arrived goes into one step.
-                fetched = self.fetch(&limits, usize::MAX)?;
-            } else {
-                self.put_back(groups, &fetched);
+        match fetched {
+            Ok(fetched) => {
+                if !taken(&fetched) {
+                    self.put_back(groups, &fetched);
+                }
+                Ok(Some(Cut { fetched }))
+            }
+            Err(unreadable) => {
+                self.put_back(groups, &[]);
+                Err(unreadable)
             }
         }
-        // What a query wrote to its own stream has reached its readers in memory; it takes no step to move past it.
-        let mut others = Vec::with_capacity(fetched.len());
-        for (relation, part) in fetched {
+    }
+
+    /// Fetches up to the row budget, without cutting a group apart.
+    fn fetch_whole_groups(
+        &self,
+        limits: &[(RelationId, usize, Offset)],
+        groups: &VecDeque<Group>,
+    ) -> Result<Vec<(RelationId, Fetched)>, Unreadable> {
+        let budget = (self.options.step_max_rows / limits.len()).max(1);
+        let mut fetched = self.fetch(limits, budget)?;
+        if !groups.is_empty() {
+            self.keep_together(groups, &mut fetched);
+            if fetched.is_empty() {
+                // The group that comes first is larger than the budget: the step takes it whole, and no more.
+                let limits = self.first_group(limits, groups);
+                fetched = self.fetch(&limits, usize::MAX)?;
+            }
+        }
+        Ok(fetched)
+    }
+
+    /// Limits that hold the first group, and those that lie in between.
+    fn first_group(
+        &self,
+        limits: &[(RelationId, usize, Offset)],
+        groups: &VecDeque<Group>,
+    ) -> Vec<(RelationId, usize, Offset)> {
+        let positions = self.ends(&[]);
+        let ahead = |name: &TopicPartition, last: Offset| {
+            positions
+                .get(name)
+                .is_some_and(|positions| positions.iter().any(|position| *position < last))
+        };
+        let mut ends: BTreeMap<&TopicPartition, Offset> = BTreeMap::new();
+        let mut left: Vec<&Group> = groups.iter().collect();
+        // Groups were noted about in the order of their appends, so the first that is not read yet is among the lowest.
+        let mut chosen = left
+            .iter()
+            .position(|group| group.iter().any(|(name, _, last)| ahead(name, *last)));
+        while let Some(position) = chosen {
+            for (name, _, last) in left.swap_remove(position) {
+                let end = ends.entry(name).or_insert(*last);
+                *end = (*end).max(*last);
+            }
+            chosen = left.iter().position(|group| {
+                group
+                    .iter()
+                    .any(|(name, first, _)| ends.get(name).is_some_and(|end| first < end))
+            });
+        }
+        limits
+            .iter()
+            .filter_map(|(relation, partition, limit)| {
+                let name = &self.sources.get(relation)?.partitions()[*partition];
+                let end = ends.get(name)?;
+                Some((*relation, *partition, (*end).min(*limit)))
+            })
+            .collect()
+    }
+
+    /// What a query wrote to its own stream has reached its readers in memory; it takes no step to move past it.
+    fn pass_over_own_records(&mut self, cut: Cut) -> ExecResult<Option<Cut>> {
+        let mut others = Vec::with_capacity(cut.fetched.len());
+        for (relation, part) in cut.fetched {
             let source = self.source_mut(relation)?;
             if source.has_nothing_new(&part) {
                 source.skip(&part);
@@ -140,15 +228,14 @@ impl Pipeline {
         &self,
         limits: &[(RelationId, usize, Offset)],
         budget: usize,
-    ) -> ExecResult<Vec<(RelationId, Fetched)>> {
+    ) -> Result<Vec<(RelationId, Fetched)>, Unreadable> {
         let mut fetched = Vec::with_capacity(limits.len());
-        for (relation, partition, limit) in limits {
-            if let Some(part) = self
-                .source(*relation)?
-                .fetch(&*self.log, *partition, *limit, budget)?
-            {
-                fetched.push((*relation, part));
-            }
+        for &(relation, partition, limit) in limits {
+            let part = self
+                .source(relation)
+                .and_then(|source| source.fetch(&*self.log, partition, limit, budget))
+                .map_err(|error| Unreadable { relation, error })?;
+            fetched.extend(part.map(|part| (relation, part)));
         }
         Ok(fetched)
     }
@@ -222,17 +309,21 @@ impl Pipeline {
     }
 
     /// The cut that the journal tells of.
-    pub fn journaled_cut(&self, entry: &JournalEntry) -> ExecResult<Cut> {
+    pub fn journaled_cut(&mut self, entry: &JournalEntry) -> Cut {
         let mut fetched = Vec::new();
         for &(relation, partition, to) in &entry.cut {
             // A source that no query reads any more has no effect left.
             let Some(source) = self.sources.get(&relation) else {
                 continue;
             };
-            if let Some(part) = source.fetch_exactly(&*self.log, partition as usize, to)? {
-                fetched.push((relation, part));
+            match source.fetch_exactly(&*self.log, partition as usize, to) {
+                Ok(part) => fetched.extend(part.map(|part| (relation, part))),
+                Err(error) => {
+                    self.fail_readers(relation, &[], &error);
+                    fetched.retain(|(of, _)| *of != relation);
+                }
             }
         }
-        Ok(Cut { fetched })
+        Cut { fetched }
     }
 }

@@ -197,6 +197,11 @@ impl Engine {
         self.shared.status().1
     }
 
+    /// Why the engine has stopped, if it has: readers keep the last snapshot then, and no step runs any more.
+    pub fn stopped(&self) -> Option<String> {
+        self.shared.stopped()
+    }
+
     /// The last committed step.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()

@@ -23,6 +23,7 @@ mod pipeline;
 mod pipeline_thread;
 mod producer;
 mod query;
+mod query_changes;
 mod recovery;
 mod rejects;
 mod relation;

@@ -56,4 +56,8 @@ pub trait Operator: Send {
 
     /// Hands over what changed since the last call, for a checkpoint.
     fn checkpoint(&mut self, _changes: &mut crate::state::StateChanges) {}
+
+    /// The checkpoint that took the last changes is written: what it removed need not be remembered any more. No checkpoint is taken between
+    /// the two calls, unless the first failed.
+    fn checkpointed(&mut self) {}
 }

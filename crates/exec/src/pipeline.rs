@@ -18,7 +18,7 @@ use crate::{
     engine::{EngineOptions, PersistentQuery, QueryOutput, QueryState, QueryStatus, SourceStatus},
     error::{ExecError, ExecResult},
     exchange::Exchange,
-    feed::{ChangeReceiver, SubscriptionId},
+    feed::{ChangeBatch, ChangeReceiver, SubscriptionId},
     journal::Journal,
     query::QueryGraph,
     rejects::ProcessingLog,
@@ -51,6 +51,10 @@ pub struct Pipeline {
     pub(crate) checkpointed_step: u64,
     /// Sources have moved past records without a step; readers wait to hear of it.
     pub(crate) moved_without_step: bool,
+    /// The queries have changed and no checkpoint holds the change yet: no step may be journaled before one does.
+    pub(crate) owes_checkpoint: bool,
+    /// What push queries get once the running change of the queries is committed.
+    pub(crate) between_steps: Vec<(SubscriptionId, ChangeBatch)>,
     /// Changes of operator state that a failed checkpoint took; the next one writes them first.
     pub(crate) unwritten: Vec<(StatePrefix, StateChanges)>,
 }
@@ -222,11 +226,10 @@ impl Pipeline {
         graph: &QueryGraph,
         output: Option<&QueryOutput>,
     ) -> Vec<Arc<Relation>> {
-        let own_table = matches!(output, Some(QueryOutput::SourceTable(_)));
         let mut relations: Vec<Arc<Relation>> = graph
             .plan()
             .sources()
-            .filter(|relation| own_table || relation.kind == SourceKind::Stream)
+            .filter(|relation| comes_from_topic(relation, output))
             .cloned()
             .collect();
         relations.sort_by_key(|relation| relation.id);
@@ -234,12 +237,12 @@ impl Pipeline {
         relations
     }
 
-    /// Makes sure that a relation's topic is read, from `positions` if it was not read before, with the columns that `graph` wants.
+    /// Makes sure that a relation's topic is read, from `positions` if it was not read before, with the columns that are wanted.
     pub fn attach_source(
         &mut self,
         relation: &Arc<Relation>,
         positions: Vec<Offset>,
-        graph: &QueryGraph,
+        wanted: impl Iterator<Item = usize>,
     ) -> ExecResult<()> {
         let source = match self.sources.entry(relation.id) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -248,37 +251,30 @@ impl Pipeline {
                 entry.insert(TopicSource::new(Arc::clone(relation), positions)?)
             }
         };
-        source.want(wanted_columns(graph, relation.id))
+        source.want(wanted)
     }
 
-    /// Lets go of sources that nobody reads.
+    /// Lets go of sources that nobody reads. A query that does not run knows by itself where it stopped.
     pub fn drop_unread_sources(&mut self) {
-        let mut read: Vec<RelationId> = Vec::new();
-        for query in &self.queries {
-            read.extend(
-                self.topic_relations(&query.graph, Some(&query.definition.output))
-                    .iter()
-                    .map(|r| r.id),
-            );
-        }
-        for subscription in &self.subscriptions {
-            read.extend(
-                self.topic_relations(&subscription.graph, None)
-                    .iter()
-                    .map(|relation| relation.id),
-            );
-        }
+        let read: Vec<RelationId> = self
+            .sources
+            .keys()
+            .copied()
+            .filter(|&relation| {
+                self.is_durable_source(relation)
+                    || self
+                        .subscriptions
+                        .iter()
+                        .any(|subscription| reads_topic(&subscription.graph, None, relation))
+            })
+            .collect();
         self.sources.retain(|relation, _| read.contains(relation));
     }
 
-    /// Whether a source is read by a persistent query; one that only push queries read is in no journal entry.
+    /// Whether a source is read by a persistent query that runs; one that only push queries read is in no journal entry.
     pub fn is_durable_source(&self, relation: RelationId) -> bool {
         self.queries.iter().any(|query| {
-            query
-                .graph
-                .plan()
-                .sources()
-                .any(|source| source.id == relation)
+            query.runs() && reads_topic(&query.graph, Some(&query.definition.output), relation)
         })
     }
 
@@ -444,6 +440,24 @@ impl Pipeline {
             changes_queries,
         })
     }
+}
+
+/// Streams are read from their topics; a table only by the query that keeps it, the others read what that keeps.
+fn comes_from_topic(relation: &Relation, output: Option<&QueryOutput>) -> bool {
+    relation.kind == SourceKind::Stream || matches!(output, Some(QueryOutput::SourceTable(_)))
+}
+
+/// Whether a graph reads the relation from its topic.
+pub fn reads_topic(graph: &QueryGraph, output: Option<&QueryOutput>, relation: RelationId) -> bool {
+    graph
+        .plan()
+        .sources()
+        .any(|source| source.id == relation && comes_from_topic(source, output))
+}
+
+/// Whether a graph has the relation among its sources.
+pub fn reads(graph: &QueryGraph, relation: RelationId) -> bool {
+    graph.plan().sources().any(|source| source.id == relation)
 }
 
 /// Columns of a relation that a graph reads.

@@ -4,6 +4,7 @@
 //! effect between two steps, when nothing is pending.
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -87,7 +88,8 @@ pub fn start(
                     committer: Some(committer),
                     commit_thread: Some(commit_thread),
                     events,
-                    checkpoint: Checkpoint::Idle,
+                    deferred: VecDeque::new(),
+                    background: Background::Idle,
                     last_checkpoint: Instant::now(),
                 })
             });
@@ -138,7 +140,8 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-enum Checkpoint {
+/// The checkpoint in the background.
+enum Background {
     Idle,
     /// On a thread of its own.
     Running(JoinHandle<()>),
@@ -149,7 +152,9 @@ struct PipelineThread {
     committer: Option<mpsc::Sender<SyncRequest>>,
     commit_thread: Option<JoinHandle<()>>,
     events: mpsc::Receiver<Event>,
-    checkpoint: Checkpoint,
+    /// Events that came in while something else was waited for, oldest first.
+    deferred: VecDeque<Event>,
+    background: Background,
     last_checkpoint: Instant,
 }
 
@@ -166,7 +171,7 @@ impl PipelineThread {
         let mut status_due = true;
         loop {
             let mut moved = self.step_if_input()?;
-            while let Ok(event) = self.events.try_recv() {
+            while let Some(event) = self.waiting_event() {
                 moved = true;
                 if self.handle(event)? == Flow::Stop {
                     return Ok(());
@@ -194,8 +199,27 @@ impl PipelineThread {
         }
     }
 
+    /// The oldest event that waits, if one does.
+    fn waiting_event(&mut self) -> Option<Event> {
+        self.deferred
+            .pop_front()
+            .or_else(|| self.events.try_recv().ok())
+    }
+
+    /// Writes the checkpoint that the pipeline owes, if it can be written by now; answers whether steps may run.
+    fn pay_checkpoint(&mut self) -> bool {
+        if self.pipeline.owes_checkpoint && self.last_checkpoint.elapsed() >= CHECKPOINT_RETRY {
+            self.last_checkpoint = Instant::now();
+            self.pipeline.settle_change();
+        }
+        !self.pipeline.owes_checkpoint
+    }
+
     /// Cuts and runs a step if something has arrived; answers whether it did.
     fn step_if_input(&mut self) -> ExecResult<bool> {
+        if !self.pay_checkpoint() {
+            return Ok(false);
+        }
         if self.last_checkpoint.elapsed() >= self.pipeline.options.checkpoint_interval {
             self.begin_checkpoint()?;
         }
@@ -292,14 +316,13 @@ impl PipelineThread {
             if let Some(Event::CheckpointTrouble(error)) = event {
                 trouble = Some(error);
             }
-            trouble.is_some() || matches!(thread.checkpoint, Checkpoint::Idle)
+            trouble.is_some() || matches!(thread.background, Background::Idle)
         })?;
         Ok(trouble.map_or(Ok(()), Err))
     }
 
     /// Takes events until `done`, which sees the ones that are not its own. All others are handled later.
     fn wait_until(&mut self, mut done: impl FnMut(&Self, Option<Event>) -> bool) -> ExecResult<()> {
-        let mut later = Vec::new();
         let mut unhandled = None;
         while !done(self, unhandled.take()) {
             let event = self
@@ -310,19 +333,19 @@ impl PipelineThread {
                 Event::Durable(step, synced) => self.durable(step, synced)?,
                 Event::Checkpointed(finished) => self.checkpointed(finished)?,
                 trouble @ Event::CheckpointTrouble(_) => unhandled = Some(trouble),
-                other => later.push(other),
+                other => self.deferred.push_back(other),
             }
-        }
-        for event in later {
-            self.pipeline.shared.send(event);
         }
         Ok(())
     }
 
     fn until_checkpoint(&self) -> Duration {
-        match self.checkpoint {
-            Checkpoint::Running(_) => self.pipeline.options.checkpoint_interval,
-            Checkpoint::Idle => self
+        if self.pipeline.owes_checkpoint {
+            return CHECKPOINT_RETRY;
+        }
+        match self.background {
+            Background::Running(_) => self.pipeline.options.checkpoint_interval,
+            Background::Idle => self
                 .pipeline
                 .options
                 .checkpoint_interval
@@ -332,7 +355,7 @@ impl PipelineThread {
 
     /// Starts a checkpoint in the background, unless one is under way or nothing has happened since the last.
     fn begin_checkpoint(&mut self) -> ExecResult<()> {
-        if matches!(self.checkpoint, Checkpoint::Running(_)) {
+        if matches!(self.background, Background::Running(_)) || self.pipeline.owes_checkpoint {
             return Ok(());
         }
         self.last_checkpoint = Instant::now();
@@ -369,12 +392,12 @@ impl PipelineThread {
                 path: "checkpoint thread".into(),
                 source,
             })?;
-        self.checkpoint = Checkpoint::Running(thread);
+        self.background = Background::Running(thread);
         Ok(())
     }
 
     fn checkpointed(&mut self, done: ExecResult<CheckpointDone>) -> ExecResult<()> {
-        self.checkpoint = Checkpoint::Idle;
+        self.background = Background::Idle;
         match done {
             Ok(done) => self.pipeline.finish_checkpoint(done),
             // It was given up because the engine stops; the journal has what it would have held.
@@ -388,8 +411,8 @@ impl PipelineThread {
         if let Some(thread) = self.commit_thread.take() {
             join(thread);
         }
-        if let Checkpoint::Running(thread) =
-            std::mem::replace(&mut self.checkpoint, Checkpoint::Idle)
+        if let Background::Running(thread) =
+            std::mem::replace(&mut self.background, Background::Idle)
         {
             join(thread);
         }

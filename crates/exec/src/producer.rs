@@ -103,6 +103,14 @@ impl Producer {
         out.batches.push((partition, builder.finish(Some(fields))));
     }
 
+    /// Takes back the sequences of batches that will never be appended: the step that made them failed.
+    pub fn take_back(&mut self, batches: &StepBatches) {
+        for (partition, batch) in &batches.batches {
+            let position = &mut self.partitions[*partition].position;
+            position.next_sequence = go_back(position.next_sequence, batch.record_count());
+        }
+    }
+
     /// Appends a step's batches, invisible as yet. After an error it can be called again: what was appended is known by its sequence.
     pub fn append(&mut self, log: &dyn Log, batches: &StepBatches) -> ExecResult<()> {
         for (partition, batch) in &batches.batches {
@@ -119,11 +127,6 @@ impl Producer {
         Ok(())
     }
 
-    /// Whether something is appended and not committed.
-    pub fn is_open(&self) -> bool {
-        self.partitions.iter().any(|partition| partition.open)
-    }
-
     /// Makes what was appended visible.
     pub fn commit(&mut self, log: &dyn Log) -> ExecResult<()> {
         for partition in self
@@ -137,8 +140,15 @@ impl Producer {
         Ok(())
     }
 
-    /// Takes back what was appended and not committed.
-    pub fn abort(&mut self, log: &dyn Log) -> ExecResult<()> {
+    /// Takes back what was appended between two steps, and goes on with a new epoch where that left a gap in the sequences. A checkpoint has
+    /// to hold the new epoch before the next step is journaled.
+    pub fn abandon(&mut self, log: &dyn Log) -> ExecResult<()> {
+        self.abort(log)?;
+        self.settle(log)?;
+        Ok(())
+    }
+
+    fn abort(&mut self, log: &dyn Log) -> ExecResult<()> {
         for partition in &mut self.partitions {
             if std::mem::take(&mut partition.open) {
                 log.end_transaction(&partition.name, self.id, partition.position.epoch, false)?;
@@ -202,4 +212,23 @@ pub fn producer_id(query: QueryId) -> ProducerId {
 fn advance(sequence: i32, records: usize) -> i32 {
     let next = i64::from(sequence) + records as i64;
     (next % (i64::from(i32::MAX) + 1)) as i32
+}
+
+/// The inverse of [`advance`].
+fn go_back(sequence: i32, records: usize) -> i32 {
+    let before = i64::from(sequence) - records as i64;
+    before.rem_euclid(i64::from(i32::MAX) + 1) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_wrap_and_go_back_the_same_way() {
+        assert_eq!(advance(i32::MAX - 1, 3), 1);
+        for (sequence, records) in [(0, 1), (7, 7), (i32::MAX, 2), (i32::MAX - 1, 100_000)] {
+            assert_eq!(go_back(advance(sequence, records), records), sequence);
+        }
+    }
 }

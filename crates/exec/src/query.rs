@@ -264,6 +264,18 @@ impl QueryGraph {
         }
     }
 
+    /// The checkpoint that took the last changes is written.
+    pub fn checkpointed(&mut self) {
+        for running in &mut self.nodes {
+            if let NodeKind::Slots(slots) = &mut running.kind {
+                slots
+                    .iter_mut()
+                    .flatten()
+                    .for_each(|operator| operator.checkpointed());
+            }
+        }
+    }
+
     /// What the operators' state changed since the last call, by state prefix.
     pub fn checkpoint(&mut self, changes: &mut Vec<(StatePrefix, StateChanges)>) {
         let Some(query) = self.query else { return };

@@ -11,9 +11,9 @@ use highwater_storage_log::{Log, Offset};
 use crate::{
     checkpoint::{CheckpointStore, Manifest},
     engine::{EngineOptions, PersistentQuery, QueryState},
-    error::ExecResult,
+    error::{ExecResult, with_causes},
     journal::{Journal, JournalEntry},
-    pipeline::{Pipeline, RunningQuery},
+    pipeline::{Pipeline, RunningQuery, wanted_columns},
     rejects::ProcessingLog,
     shared::Shared,
     state::StateId,
@@ -62,6 +62,8 @@ impl Pipeline {
             pending: None,
             checkpointed_step: manifest.step,
             moved_without_step: false,
+            owes_checkpoint: false,
+            between_steps: Vec::new(),
             unwritten: Vec::new(),
         };
         let new_queries = pipeline.restore_queries(&manifest, queries)?;
@@ -77,12 +79,14 @@ impl Pipeline {
         // for old ones.
         let journal_is_short = pipeline.journal.end()?.0 < manifest.journal;
         if first_start || replayed > 0 || dropped || aborted || journal_is_short {
-            pipeline.checkpoint_now()?;
+            pipeline.settle_change();
         }
         pipeline.shared.publish(pipeline.current_snapshot());
         pipeline.apply_pauses()?;
         for query in new_queries {
-            pipeline.create_query(query)?;
+            if let Err(error) = pipeline.create_query(query.clone()) {
+                pipeline.create_failed_query(query, &error)?;
+            }
         }
         pipeline.publish_status();
         Ok(pipeline)
@@ -113,6 +117,11 @@ impl Pipeline {
                 continue;
             };
             let query = RunningQuery::new(definition, Some(known), &self.base)?;
+            if !query.runs() {
+                // It knows by itself where it stopped.
+                self.queries.push(query);
+                continue;
+            }
             for relation in self.topic_relations(&query.graph, Some(&query.definition.output)) {
                 let positions = manifest
                     .sources
@@ -125,7 +134,8 @@ impl Pipeline {
                     // Only when a checkpoint was damaged by hand: read on from the end rather than count twice.
                     None => self.stable_ends(&relation)?,
                 };
-                self.attach_source(&relation, positions, &query.graph)?;
+                let wanted = wanted_columns(&query.graph, relation.id);
+                self.attach_source(&relation, positions, wanted)?;
             }
             self.queries.push(query);
         }
@@ -146,8 +156,8 @@ impl Pipeline {
         for (id, paused) in changed {
             if paused {
                 self.pause_query(id)?;
-            } else {
-                self.resume_query(id)?;
+            } else if let Err(error) = self.resume_query(id) {
+                tracing::error!(query = %id, error = with_causes(&error), "query could not be resumed");
             }
         }
         Ok(())
@@ -160,7 +170,7 @@ impl Pipeline {
             dropped: false,
         };
         for entry in self.journal.read_from(from)? {
-            if !self.inputs_survived(&entry)? {
+            if !self.inputs_survived(&entry) {
                 // The step never committed: its inputs had to be on disk first. Nor did any step behind it.
                 tracing::warn!(
                     step = entry.step,
@@ -170,7 +180,7 @@ impl Pipeline {
                 break;
             }
             self.step = entry.step - 1;
-            let cut = self.journaled_cut(&entry)?;
+            let cut = self.journaled_cut(&entry);
             let output = self.run_step(cut)?;
             self.append_step(output)?;
             self.commit_step()?;
@@ -179,19 +189,19 @@ impl Pipeline {
         Ok(replay)
     }
 
-    fn inputs_survived(&self, entry: &JournalEntry) -> ExecResult<bool> {
+    /// Whether all that a step read is still there. The readers of a topic that cannot be read fail.
+    fn inputs_survived(&mut self, entry: &JournalEntry) -> bool {
         for (relation, partition, to) in &entry.cut {
-            if let Some(source) = self.sources.get(relation)
-                && self
-                    .log
-                    .offsets(&source.partitions()[*partition as usize])?
-                    .last_stable
-                    < *to
-            {
-                return Ok(false);
+            let Some(source) = self.sources.get(relation) else {
+                continue;
+            };
+            match self.log.offsets(&source.partitions()[*partition as usize]) {
+                Ok(offsets) if offsets.last_stable < *to => return false,
+                Ok(_) => {}
+                Err(error) => self.fail_readers(*relation, &[], &error.into()),
             }
         }
-        Ok(true)
+        true
     }
 
     fn settle_producers(&mut self) -> ExecResult<bool> {
@@ -208,7 +218,10 @@ impl Pipeline {
     pub fn checkpoint_now(&mut self) -> ExecResult<()> {
         let work = self.checkpoint_work(true)?;
         match self.checkpoints.write(&*self.log, &self.state, &work) {
-            Ok(done) => self.finish_checkpoint(done),
+            Ok(done) => {
+                self.owes_checkpoint = false;
+                self.finish_checkpoint(done)
+            }
             Err(error) => {
                 self.unwritten = work.changes;
                 Err(error)
@@ -221,6 +234,7 @@ impl Pipeline {
         self.base = Arc::clone(&done.base);
         self.checkpointed_step = done.step;
         for query in &mut self.queries {
+            query.graph.checkpointed();
             if let Some(table) = &mut query.table {
                 table.checkpointed(Arc::clone(&done.base));
             }

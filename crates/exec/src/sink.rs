@@ -60,9 +60,24 @@ impl Sink {
         changes: &[SlotDelta],
         rejected: &mut Vec<Rejected>,
     ) -> ExecResult<StepBatches> {
+        let mut out = StepBatches::default();
+        match self.encode_into(changes, rejected, &mut out) {
+            Ok(()) => Ok(out),
+            Err(error) => {
+                self.producer.take_back(&out);
+                Err(error)
+            }
+        }
+    }
+
+    fn encode_into(
+        &mut self,
+        changes: &[SlotDelta],
+        rejected: &mut Vec<Rejected>,
+        out: &mut StepBatches,
+    ) -> ExecResult<()> {
         let mut builders: Vec<Option<BatchBuilder>> = Vec::new();
         builders.resize_with(self.producer.partition_count(), || None);
-        let mut out = StepBatches::default();
         for (slot, delta) in changes {
             let diffs = delta
                 .diffs()
@@ -113,15 +128,15 @@ impl Sink {
                 let builder = builders[partition].get_or_insert_with(BatchBuilder::new);
                 builder.push(time, rows.key(row), value, &[]);
                 if builder.byte_len() >= BATCH_BYTES {
-                    self.producer.close(partition, builder, &mut out);
+                    self.producer.close(partition, builder, out);
                 }
             }
         }
         for (partition, builder) in builders.iter_mut().enumerate() {
             if let Some(builder) = builder.as_mut().filter(|builder| !builder.is_empty()) {
-                self.producer.close(partition, builder, &mut out);
+                self.producer.close(partition, builder, out);
             }
         }
-        Ok(out)
+        Ok(())
     }
 }

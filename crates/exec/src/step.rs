@@ -95,7 +95,12 @@ impl Pipeline {
             .iter()
             .map(|(relation, part)| (*relation, part.partition, part.from))
             .collect();
+        let mut unreadable = Vec::new();
         for (relation, part) in cut.fetched {
+            // A source that lost its readers since the cut.
+            if !self.sources.contains_key(&relation) {
+                continue;
+            }
             // A record that only push queries read is in no journal entry, so it cannot be in the processing log either.
             let mut unjournaled = Vec::new();
             let bad = if self.is_durable_source(relation) {
@@ -103,8 +108,14 @@ impl Pipeline {
             } else {
                 &mut unjournaled
             };
-            let Some((slot_rows, tombstones)) = self.source_mut(relation)?.decode(part, bad)?
-            else {
+            let decoded = match self.source_mut(relation)?.decode(part, bad) {
+                Ok(decoded) => decoded,
+                Err(error) => {
+                    unreadable.push((relation, error));
+                    continue;
+                }
+            };
+            let Some((slot_rows, tombstones)) = decoded else {
                 continue;
             };
             match tombstones {
@@ -115,7 +126,13 @@ impl Pipeline {
                 None => rows.entry(relation).or_default().push(slot_rows),
             }
         }
+        for (relation, error) in unreadable {
+            rows.remove(&relation);
+            table_rows.remove(&relation);
+            self.fail_readers(relation, &before, &error);
+        }
         let mut batches = Vec::new();
+        let mut failed = false;
         for position in 0..self.queries.len() {
             if !self.queries[position].runs() {
                 continue;
@@ -124,8 +141,14 @@ impl Pipeline {
             match ran {
                 Ok(made) if made.is_empty() => {}
                 Ok(made) => batches.push((position, made)),
-                Err(error) => self.fail_query(position, &before, &error),
+                Err(error) => {
+                    failed = true;
+                    self.fail_query(position, &before, &error);
+                }
             }
+        }
+        if failed {
+            self.drop_unread_sources();
         }
         let feeds = self.run_subscriptions(&rows);
         let rejected = self.processing_log.encode(&rejected)?;
@@ -196,7 +219,12 @@ impl Pipeline {
         };
         if let Some(table) = &mut query.table {
             let deltas: Vec<&Delta> = changes.iter().map(|(_, delta)| delta).collect();
-            table.apply(&deltas)?;
+            if let Err(error) = table.apply(&deltas) {
+                if let Some(sink) = &mut query.sink {
+                    sink.producer_mut().take_back(&batches);
+                }
+                return Err(error);
+            }
         }
         rows.entry(relation.id).or_default().extend(
             changes
@@ -208,7 +236,7 @@ impl Pipeline {
 
     /// Takes a query that cannot go on out of the steps, as of before this one, whose cut began at `before`. RESUME goes on from there, or
     /// builds its table anew.
-    fn fail_query(
+    pub(crate) fn fail_query(
         &mut self,
         position: usize,
         before: &[(RelationId, usize, Offset)],

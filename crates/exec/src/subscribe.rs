@@ -205,7 +205,8 @@ impl Pipeline {
         let relations = self.topic_relations(&joining.graph, None);
         for relation in &relations {
             let ends = self.history_ends(relation)?;
-            self.attach_source(relation, ends, &joining.graph)?;
+            let wanted = wanted_columns(&joining.graph, relation.id);
+            self.attach_source(relation, ends, wanted)?;
         }
         let Some(mut history) = joining.history.take() else {
             // An aggregate over a table has to know the rows that will be taken back, though its reader asked only for what comes.

@@ -1,6 +1,7 @@
 //! The engine against the batch oracle: continuous queries over random inputs, cut at random places, with power cuts in between, must keep what
 //! DataFusion's batch engine answers for the same query over the same rows.
 
+mod faults;
 mod oracle;
 mod world;
 

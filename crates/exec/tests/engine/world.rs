@@ -11,8 +11,8 @@ use arrow::{
 };
 use datafusion::execution::SessionStateBuilder;
 use highwater_exec::{
-    ChangeBatch, ChangeReceiver, Engine, EngineOptions, FeedClosed, OffsetReset, PersistentQuery,
-    QueryOutput, RelationEncoder, SubscribeOptions,
+    ChangeBatch, ChangeReceiver, Engine, EngineOptions, ExecError, FeedClosed, OffsetReset,
+    PersistentQuery, QueryOutput, QueryState, RelationEncoder, SubscribeOptions,
 };
 use highwater_planner::{
     PlanContext,
@@ -21,8 +21,8 @@ use highwater_planner::{
 };
 use highwater_sql::Statement;
 use highwater_storage_log::{
-    BatchBuilder, EmbeddedLog, Log, LogOptions, MemoryDisk, Offset, TopicConfig, TopicPartition,
-    partition_for_key,
+    BatchBuilder, EmbeddedLog, EncodedBatch, Isolation, Log, LogOptions, MemoryDisk, Offset,
+    TopicConfig, TopicPartition, partition_for_key,
 };
 use parking_lot::Mutex;
 use rand::Rng;
@@ -82,7 +82,9 @@ impl ChangeReceiver for Collector {
         Ok(())
     }
 
-    fn closed(&mut self, _reason: String) {}
+    fn closed(&mut self, reason: String) {
+        self.0.lock().push(format!("closed: {reason}"));
+    }
 }
 
 impl World {
@@ -263,6 +265,16 @@ impl World {
         columns: &[ArrayRef],
         removed: &[bool],
     ) -> Vec<(TopicPartition, Offset)> {
+        let batches = self.encode(relation, columns, removed);
+        self.engine().append_together(batches).expect("an append")
+    }
+
+    fn encode(
+        &self,
+        relation: &str,
+        columns: &[ArrayRef],
+        removed: &[bool],
+    ) -> Vec<(TopicPartition, EncodedBatch)> {
         let relation = Arc::clone(&self.relations.0[relation]);
         let encoded = RelationEncoder::new(&relation)
             .expect("an encoder")
@@ -280,7 +292,7 @@ impl World {
                 .or_default()
                 .push(0, encoded.key(row), value, &[]);
         }
-        let batches = builders
+        builders
             .into_iter()
             .map(|(partition, mut builder)| {
                 (
@@ -288,8 +300,7 @@ impl World {
                     builder.finish(None),
                 )
             })
-            .collect();
-        self.engine().append_together(batches).expect("an append")
+            .collect()
     }
 
     /// Follows a push query; its rows are collected as `a|b|c`.
@@ -340,6 +351,132 @@ impl World {
             .iter_mut()
             .filter(|query| query.id == id)
             .for_each(|query| query.paused = false);
+    }
+
+    /// The catalog says so; whether the engine was told is another matter.
+    pub fn note_paused(&mut self, name: &str, paused: bool) {
+        let id = self.query(name);
+        self.queries
+            .iter_mut()
+            .filter(|query| query.id == id)
+            .for_each(|query| query.paused = paused);
+    }
+
+    /// Resumes a query that may fail to.
+    pub fn try_resume(&mut self, name: &str) -> Result<(), ExecError> {
+        let id = self.query(name);
+        self.engine().resume_query(id)?;
+        self.note_paused(name, false);
+        Ok(())
+    }
+
+    /// Removes a query that nobody reads, with its relation.
+    pub fn drop(&mut self, name: &str) {
+        let id = self.query(name);
+        self.queries.retain(|query| query.id != id);
+        self.relations.0.remove(name);
+        self.engine().drop_query(id).expect("a removal");
+    }
+
+    /// Waits until a query has failed; answers why.
+    pub fn failure(&self, name: &str) -> String {
+        for _ in 0..1000 {
+            if let QueryState::Failed(reason) = self.state(name) {
+                return reason;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{name} has not failed");
+    }
+
+    pub fn state(&self, name: &str) -> QueryState {
+        let id = self.query(name);
+        let status = self.engine().queries();
+        let status = status.into_iter().find(|status| status.id == id);
+        status.expect("a query's status").state
+    }
+
+    pub fn delete_topic(&mut self, topic: &str) {
+        self.log.delete_topic(topic).expect("a topic");
+    }
+
+    /// Leaves the disk of the log `bytes` to fill; `None` takes the bound away.
+    pub fn leave_room(&self, bytes: Option<u64>) {
+        let used = self.disk.used();
+        self.disk.set_capacity(bytes.map(|bytes| used + bytes));
+    }
+
+    /// Records in a topic that has no transactions.
+    pub fn records(&self, topic: &str) -> i64 {
+        (0..self.partitions)
+            .map(|partition| {
+                let offsets = self.log.offsets(&TopicPartition::new(topic, partition));
+                offsets.expect("a partition").log_end.0
+            })
+            .sum()
+    }
+
+    /// After a power cut: of what nobody was told to be safe, only what is there counts.
+    pub fn forget_unacknowledged(&mut self) {
+        self.rows.clear();
+        self.written = (0..self.partitions)
+            .map(|partition| {
+                let partition = TopicPartition::new("bids", partition);
+                let end = self.log.offsets(&partition).expect("a partition").log_end;
+                (partition, end)
+            })
+            .collect();
+    }
+
+    /// Entries of the processing log.
+    pub fn rejected(&self) -> Vec<String> {
+        let partition = TopicPartition::new(PROCESSING_LOG, 0);
+        let fetch = self
+            .log
+            .read(&partition, Offset(0), 1 << 20, Isolation::ReadCommitted)
+            .expect("a read");
+        let mut entries = Vec::new();
+        for batch in &fetch.batches {
+            for record in &batch.records().expect("records") {
+                let value = record.expect("a record").value.expect("a value");
+                entries.push(String::from_utf8_lossy(value).into_owned());
+            }
+        }
+        entries
+    }
+
+    /// While the engine is down, bids are appended, and later the medium changes a bit of each batch.
+    pub fn damage_while_down(&mut self, rows: &[Row]) {
+        self.stop();
+        let before: BTreeMap<_, _> = self.disk.files().into_iter().collect();
+        self.append_past_the_engine(rows);
+        let damaged: Vec<_> = self
+            .disk
+            .files()
+            .into_iter()
+            .filter(|(path, length)| before.get(path).is_none_or(|before| before < length))
+            .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "log"))
+            .collect();
+        assert!(!damaged.is_empty(), "nothing was written");
+        // From its second start on, the log knows that the batches are not a torn tail.
+        self.log = open_log_after(&self.disk, &mut self.log);
+        for (path, length) in damaged {
+            self.disk
+                .flip(&path, length as usize - 2, 0x10)
+                .expect("a byte");
+        }
+        self.log = open_log_after(&self.disk, &mut self.log);
+        self.start();
+    }
+
+    fn append_past_the_engine(&self, rows: &[Row]) {
+        let columns = rows_as_batch(rows);
+        for (partition, batch) in self.encode("bids", columns.columns(), &vec![false; rows.len()]) {
+            let appended = self.log.append(&partition, batch).expect("an append");
+            self.log
+                .sync(&partition, Offset(appended.last_offset.0 + 1))
+                .expect("a sync");
+        }
     }
 
     fn settle(&self) -> highwater_exec::Snapshot {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
-/// 200 when every continuous query runs or is paused on purpose; 503 with their errors otherwise.
+/// 200 when the engine runs and every continuous query runs or is paused on purpose; 503 with what is wrong otherwise.
 pub(super) async fn get(State(server): State<Arc<Server>>) -> (StatusCode, Json<Value>) {
     let catalog = server.coordinator.catalog();
     let failed: Vec<Value> = server
@@ -22,16 +22,17 @@ pub(super) async fn get(State(server): State<Arc<Server>>) -> (StatusCode, Json<
             QueryState::Running | QueryState::Paused => None,
         })
         .collect();
-    let code = if failed.is_empty() {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
+    let stopped = server.engine.stopped();
+    let (code, status) = match &stopped {
+        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "stopped"),
+        None if !failed.is_empty() => (StatusCode::SERVICE_UNAVAILABLE, "degraded"),
+        None => (StatusCode::OK, "ok"),
     };
-    let status = if failed.is_empty() { "ok" } else { "degraded" };
-    (
-        code,
-        Json(
-            json!({ "status": status, "version": env!("CARGO_PKG_VERSION"), "failed_queries": failed }),
-        ),
-    )
+    let body = json!({
+        "status": status,
+        "version": env!("CARGO_PKG_VERSION"),
+        "engine_error": stopped,
+        "failed_queries": failed,
+    });
+    (code, Json(body))
 }

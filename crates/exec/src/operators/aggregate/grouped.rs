@@ -43,8 +43,8 @@ pub struct Aggregate {
     rowtimes: Vec<i64>,
     touched: Touched,
     dirty: Dirty,
-    /// Groups whose removal the checkpoint under way is writing. They are forgotten by the next one: until then the database still has their
-    /// old state, and memory must go on to say that they are empty.
+    /// Groups whose removal a checkpoint is writing. They are forgotten once it is written: until then the database still has their old state,
+    /// and memory must go on to say that they are empty.
     leaving: Vec<u32>,
     /// Whether the database may know groups that memory does not.
     cold: Option<bool>,
@@ -536,11 +536,6 @@ impl Operator for Aggregate {
                 }
             }
         }
-        for group in std::mem::take(&mut self.leaving) {
-            if self.rows[group as usize] == 0 && !self.dirty.marks[group as usize] {
-                self.forget(group);
-            }
-        }
         for group in std::mem::take(&mut self.dirty.groups) {
             self.dirty.marks[group as usize] = false;
             let key = self.groups.key(group).to_vec();
@@ -556,6 +551,19 @@ impl Operator for Aggregate {
                 accumulator.save(group, &mut value);
             }
             changes.put(key, value);
+        }
+    }
+
+    fn checkpointed(&mut self) {
+        let mut leaving = std::mem::take(&mut self.leaving);
+        // A group that left twice, since a checkpoint failed in between, is there twice.
+        leaving.sort_unstable();
+        leaving.dedup();
+        for group in leaving {
+            // One that came back is not leaving any more. Forgetting a number that is free already changes nothing.
+            if !self.has_row(group) && !self.dirty.marks[group as usize] {
+                self.forget(group);
+            }
         }
     }
 }

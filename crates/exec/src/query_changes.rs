@@ -1,0 +1,294 @@
+//! Changes of the queries between two steps: create, drop, pause, resume.
+//!
+//! What a new or resumed query appends stays in one open transaction, and its table unseen, until a checkpoint holds the change; then the
+//! transaction is committed and the table published. A crash before that checkpoint leaves a transaction that recovery aborts, and the
+//! change is made again from the catalog.
+//!
+//! INVARIANT: the journal tells nothing of such changes, so no step is journaled before a checkpoint holds the last one. A change that ends
+//! without its checkpoint leaves the pipeline owing it ([`Pipeline::settle_change`]).
+
+use highwater_planner::catalog::{QueryId, RelationId};
+use highwater_storage_log::Offset;
+
+use crate::{
+    backfill::Downstream,
+    engine::{OffsetReset, PersistentQuery, QueryOutput, QueryState},
+    error::{ExecError, ExecResult, with_causes},
+    feed::SubscriptionId,
+    pipeline::{Pipeline, RunningQuery, SourcePositions, reads, reads_topic, wanted_columns},
+};
+
+impl Pipeline {
+    /// Adds a query, caught up and visible when this returns. No step may be pending.
+    pub fn create_query(&mut self, definition: PersistentQuery) -> ExecResult<()> {
+        debug_assert!(
+            self.pending.is_none(),
+            "queries are added between two steps"
+        );
+        let id = definition.id;
+        let mut query = RunningQuery::new(definition, None, &self.base)?;
+        query.origin = self.origin(&query)?;
+        if let Some(sink) = &mut query.sink {
+            // What an earlier attempt left behind.
+            sink.producer_mut().settle(&*self.log)?;
+        }
+        let origin = query.origin.clone();
+        let position = self.queries.len();
+        if query.runs() {
+            let ends = self.history_ends_of(&query)?;
+            self.queries.push(query);
+            let caught_up = self
+                .attach_sources(position, &ends)
+                .and_then(|()| self.catch_up(position, &origin, &ends, Downstream::Unaffected));
+            if let Err(error) = caught_up.and_then(|()| self.checkpoint_now()) {
+                self.abandon(id)?;
+                return Err(error);
+            }
+        } else {
+            query.stopped_at = Some(origin);
+            self.queries.push(query);
+            self.settle_change();
+        }
+        self.publish_between_steps()
+    }
+
+    /// Takes in a query that could not be created when the pipeline came back: it fails instead of the pipeline, and RESUME tries again.
+    pub fn create_failed_query(
+        &mut self,
+        definition: PersistentQuery,
+        error: &ExecError,
+    ) -> ExecResult<()> {
+        let mut query = RunningQuery::new(definition, None, &self.base)?;
+        let reason = with_causes(error);
+        tracing::error!(query = %query.definition.id, reason, "query could not be started");
+        query.origin = self.origin(&query)?;
+        query.stopped_at = Some(query.origin.clone());
+        query.state = QueryState::Failed(reason);
+        self.queries.push(query);
+        self.settle_change();
+        self.publish_between_steps()
+    }
+
+    /// Where a new query begins to read its topics.
+    fn origin(&self, query: &RunningQuery) -> ExecResult<SourcePositions> {
+        let output = &query.definition.output;
+        let table = matches!(output, QueryOutput::SourceTable(_));
+        self.topic_relations(&query.graph, Some(output))
+            .into_iter()
+            .map(|relation| {
+                let start = match query.definition.offset_reset {
+                    OffsetReset::Latest if !table => self.history_ends(&relation)?,
+                    OffsetReset::Earliest | OffsetReset::Latest => self.starts(&relation)?,
+                };
+                Ok((relation.id, start))
+            })
+            .collect()
+    }
+
+    /// Up to where a query catches up by itself, before the steps bring the rest.
+    fn history_ends_of(&self, query: &RunningQuery) -> ExecResult<SourcePositions> {
+        self.topic_relations(&query.graph, Some(&query.definition.output))
+            .into_iter()
+            .map(|relation| Ok((relation.id, self.history_ends(&relation)?)))
+            .collect()
+    }
+
+    /// Takes back a query whose creation failed.
+    fn abandon(&mut self, id: QueryId) -> ExecResult<()> {
+        let position = self.query_index(id)?;
+        let mut query = self.queries.remove(position);
+        if let Some(sink) = &mut query.sink {
+            sink.producer_mut().abandon(&*self.log)?;
+        }
+        self.processing_log.producer_mut().abandon(&*self.log)?;
+        self.drop_unread_sources();
+        self.unwritten.retain(|(prefix, _)| !prefix.belongs_to(id));
+        self.forget_state(id)?;
+        self.settle_change();
+        Ok(())
+    }
+
+    /// Removes a query between two steps, with its state.
+    pub fn drop_query(&mut self, id: QueryId) -> ExecResult<()> {
+        let position = self.query_index(id)?;
+        if let Some(sink) = &self.queries[position].sink {
+            // Nobody can make these records again once the query is gone.
+            for (partition, end) in sink.producer().ends(&*self.log)? {
+                self.log.sync(&partition, end)?;
+            }
+        }
+        self.queries.remove(position);
+        self.drop_unread_sources();
+        self.unwritten.retain(|(prefix, _)| !prefix.belongs_to(id));
+        self.forget_state(id)?;
+        self.settle_change();
+        self.publish_between_steps()
+    }
+
+    /// Stops a query from reading, keeping its place.
+    pub fn pause_query(&mut self, id: QueryId) -> ExecResult<()> {
+        let position = self.query_index(id)?;
+        if self.queries[position].runs() {
+            let stopped_at = self.positions_of_query(position);
+            let query = &mut self.queries[position];
+            query.stopped_at = Some(stopped_at);
+            query.state = QueryState::Paused;
+            self.drop_unread_sources();
+            self.settle_change();
+        }
+        self.publish_between_steps()
+    }
+
+    /// Lets a paused or failed query go on. One that read only streams goes on where it stopped; one over tables, or one whose state a failure
+    /// left half changed, is built anew beside its result, and the difference is sent.
+    pub fn resume_query(&mut self, id: QueryId) -> ExecResult<()> {
+        let position = self.query_index(id)?;
+        if self.queries[position].runs() {
+            return Ok(());
+        }
+        let ends = self.history_ends_of(&self.queries[position])?;
+        let failed = matches!(self.queries[position].state, QueryState::Failed(_));
+        let query = &mut self.queries[position];
+        let stopped_at = query.stopped_at.take();
+        query.state = QueryState::Running;
+        let only_streams = stopped_at.as_ref().is_some_and(|stopped_at| {
+            query
+                .graph
+                .plan()
+                .sources()
+                .all(|source| stopped_at.contains_key(&source.id))
+        });
+        let keeps_state = query.table.is_some();
+        let mut resumed = self.attach_sources(position, &ends);
+        if resumed.is_ok() {
+            resumed = match &stopped_at {
+                Some(stopped_at) if only_streams && !(failed && keeps_state) => {
+                    self.catch_up(position, stopped_at, &ends, Downstream::Follows)
+                }
+                _ => self.rebuild(position, &ends),
+            };
+        }
+        if let Err(error) = resumed.and_then(|()| self.checkpoint_now()) {
+            self.give_up_resuming(position, stopped_at, &error)?;
+            return Err(error);
+        }
+        self.publish_between_steps()
+    }
+
+    /// Takes back what a failed RESUME appended. The query and those that followed it may be half changed: they stay out of the steps until a
+    /// RESUME builds them anew.
+    fn give_up_resuming(
+        &mut self,
+        position: usize,
+        stopped_at: Option<SourcePositions>,
+        error: &ExecError,
+    ) -> ExecResult<()> {
+        let reason = with_causes(error);
+        let mut changed_relations = Vec::new();
+        for changed in position..self.queries.len() {
+            let positions = self.positions_of_query(changed);
+            let query = &mut self.queries[changed];
+            let follows = changed == position
+                || query.runs()
+                    && changed_relations
+                        .iter()
+                        .any(|&relation| reads(&query.graph, relation));
+            if !follows {
+                continue;
+            }
+            changed_relations.push(query.definition.output.relation().id);
+            query.state = QueryState::Failed(reason.clone());
+            query.stopped_at = Some(positions);
+            if let Some(sink) = &mut query.sink {
+                sink.producer_mut().abandon(&*self.log)?;
+            }
+        }
+        if stopped_at.is_some() {
+            self.queries[position].stopped_at = stopped_at;
+        }
+        self.processing_log.producer_mut().abandon(&*self.log)?;
+        self.end_followers(&changed_relations, &reason);
+        self.drop_unread_sources();
+        self.settle_change();
+        self.publish_between_steps()
+    }
+
+    /// Ends the push queries over relations whose changes were taken back after they had run over them.
+    fn end_followers(&mut self, changed: &[RelationId], reason: &str) {
+        self.between_steps.clear();
+        let followers: Vec<SubscriptionId> = self
+            .subscriptions
+            .iter()
+            .filter(|subscription| changed.iter().any(|&id| reads(&subscription.graph, id)))
+            .map(|subscription| subscription.id)
+            .collect();
+        for id in followers {
+            self.end_subscription(id, format!("a query that it reads has failed: {reason}"));
+        }
+    }
+
+    /// Takes the queries and push queries that read a relation's topic out of the steps, since it cannot be read; the others go on. `before` is
+    /// where the running step's cut began.
+    pub fn fail_readers(
+        &mut self,
+        relation: RelationId,
+        before: &[(RelationId, usize, Offset)],
+        error: &ExecError,
+    ) {
+        for position in 0..self.queries.len() {
+            let query = &self.queries[position];
+            if query.runs() && reads_topic(&query.graph, Some(&query.definition.output), relation) {
+                self.fail_query(position, before, error);
+            }
+        }
+        let readers: Vec<SubscriptionId> = self
+            .subscriptions
+            .iter()
+            .filter(|subscription| reads_topic(&subscription.graph, None, relation))
+            .map(|subscription| subscription.id)
+            .collect();
+        for id in readers {
+            self.end_subscription(id, with_causes(error));
+        }
+        self.drop_unread_sources();
+    }
+
+    /// Writes the checkpoint that a change of the queries needs, or leaves it owing: then no step is journaled before it could be written.
+    pub fn settle_change(&mut self) {
+        self.owes_checkpoint = true;
+        if let Err(error) = self.checkpoint_now() {
+            tracing::error!(
+                error = with_causes(&error),
+                "could not write a checkpoint after the queries have changed; the queries wait until it can be written"
+            );
+        }
+    }
+
+    /// Commits what was appended between two steps, makes tables and counters visible, and hands push queries what they are owed.
+    pub(crate) fn publish_between_steps(&mut self) -> ExecResult<()> {
+        self.commit_producers()?;
+        self.shared.publish(self.current_snapshot());
+        self.publish_status();
+        let feeds = std::mem::take(&mut self.between_steps);
+        self.deliver(self.step, feeds);
+        Ok(())
+    }
+
+    /// Lets the steps read what a query reads, from `ends` where they did not read it before.
+    fn attach_sources(&mut self, position: usize, ends: &SourcePositions) -> ExecResult<()> {
+        let query = &self.queries[position];
+        let wanted: Vec<_> = self
+            .topic_relations(&query.graph, Some(&query.definition.output))
+            .into_iter()
+            .map(|relation| {
+                let columns: Vec<usize> = wanted_columns(&query.graph, relation.id).collect();
+                (relation, columns)
+            })
+            .collect();
+        for (relation, columns) in wanted {
+            let end = ends.get(&relation.id).cloned().unwrap_or_default();
+            self.attach_source(&relation, end, columns.into_iter())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Crashes, damage and full disks at the places where a change of the queries, or a step, is only half done.
+
+use highwater_exec::QueryState;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use crate::{
+    oracle,
+    world::{Row, World},
+};
+
+const BIDS: &str = "CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')";
+const COUNTS: &str = "SELECT bidder, COUNT(*) AS n FROM bids GROUP BY bidder";
+
+fn row(bidder: i64) -> Row {
+    Row {
+        bidder,
+        channel: Some("c".into()),
+        price: Some(bidder),
+        at: 0,
+    }
+}
+
+fn world_with_counts() -> World {
+    let mut world = World::new(2, 10);
+    world.create(BIDS);
+    world.create(&format!("CREATE TABLE counts AS {COUNTS}"));
+    world
+}
+
+fn counts(world: &World) -> Vec<String> {
+    oracle::answer(COUNTS, world.rows())
+}
+
+#[test]
+fn a_pause_or_resume_that_only_the_catalog_holds_takes_effect_at_start() {
+    let mut random = StdRng::seed_from_u64(1);
+    let mut world = world_with_counts();
+    world.insert(&[row(1), row(2)]);
+    assert_eq!(world.table("counts"), ["1|1", "2|1"]);
+    world.note_paused("counts", true);
+    world.power_cut(&mut random);
+    assert_eq!(world.state("counts"), QueryState::Paused);
+    world.insert(&[row(1), row(3)]);
+    assert_eq!(world.table("counts"), ["1|1", "2|1"]);
+    world.note_paused("counts", false);
+    world.power_cut(&mut random);
+    assert_eq!(world.table("counts"), counts(&world));
+    world.insert(&[row(3)]);
+    assert_eq!(world.table("counts"), counts(&world));
+    world.stop();
+}
+
+#[test]
+fn several_changes_of_the_queries_at_one_step_survive_a_power_cut() {
+    let mut random = StdRng::seed_from_u64(2);
+    let mut world = world_with_counts();
+    world.insert(&[row(1)]);
+    world
+        .create("CREATE TABLE gone AS SELECT bidder, MAX(price) AS most FROM bids GROUP BY bidder");
+    world.create("CREATE TABLE twice AS SELECT n, COUNT(*) AS bidders FROM counts GROUP BY n");
+    world.drop("gone");
+    world.pause("twice");
+    world.resume("twice");
+    world.power_cut(&mut random);
+    assert_eq!(world.table("twice"), ["1|1"]);
+    world.insert(&[row(1), row(2)]);
+    world.power_cut(&mut random);
+    assert_eq!(world.table("counts"), counts(&world));
+    assert_eq!(world.table("twice"), ["1|1", "2|1"]);
+    world.stop();
+}
+
+#[test]
+fn a_push_query_ends_when_its_topic_is_deleted_and_the_others_go_on() {
+    let mut world = world_with_counts();
+    world.create("CREATE STREAM other (bidder BIGINT)");
+    let seen = world.watch("SELECT bidder FROM other EMIT CHANGES");
+    world.insert(&[row(1)]);
+    assert_eq!(world.table("counts"), ["1|1"]);
+    world.delete_topic("other");
+    world.insert(&[row(1)]);
+    assert_eq!(world.table("counts"), ["1|2"]);
+    assert_eq!(*seen.lock(), ["closed: its topic was deleted"]);
+    world.stop();
+}
+
+#[test]
+fn a_result_row_that_no_batch_can_hold_is_rejected_and_the_query_goes_on() {
+    let mut world = world_with_counts();
+    world.create("CREATE STREAM wide AS SELECT bidder, repeat(channel, CAST(price AS INT)) AS text FROM bids");
+    world.insert(&[
+        row(1),
+        Row {
+            price: Some(9 << 20),
+            ..row(2)
+        },
+        row(3),
+    ]);
+    assert_eq!(world.table("counts"), ["1|1", "2|1", "3|1"]);
+    assert_eq!(world.state("wide"), QueryState::Running);
+    assert_eq!(world.rejected().len(), 1, "{:?}", world.rejected());
+    world.restart();
+    world.insert(&[row(4)]);
+    assert_eq!(world.table("counts"), counts(&world));
+    assert_eq!(world.state("wide"), QueryState::Running);
+    world.stop();
+}
+
+#[test]
+fn a_resume_on_a_full_disk_fails_and_a_later_one_loses_nothing() {
+    let mut random = StdRng::seed_from_u64(3);
+    for crash in [false, true] {
+        let mut world = world_with_counts();
+        world.create("CREATE TABLE twice AS SELECT n, COUNT(*) AS bidders FROM counts GROUP BY n");
+        world.insert(&[row(1)]);
+        world.pause("counts");
+        let rows: Vec<Row> = (0..500).map(row).collect();
+        world.insert(&rows);
+        world.leave_room(Some(100));
+        let error = world.try_resume("counts").expect_err("no room");
+        assert!(error.is_disk_full(), "{error}");
+        assert!(matches!(world.state("counts"), QueryState::Failed(_)));
+        world.leave_room(None);
+        if crash {
+            world.power_cut(&mut random);
+        }
+        world.try_resume("counts").expect("there is room");
+        world.try_resume("twice").expect("there is room");
+        world.insert(&[row(1), row(7)]);
+        assert_eq!(world.table("counts"), counts(&world), "crash: {crash}");
+        assert_eq!(
+            world.table("twice"),
+            ["1|498", "2|1", "3|1"],
+            "crash: {crash}"
+        );
+        world.restart();
+        assert_eq!(world.table("counts"), counts(&world), "crash: {crash}");
+        world.stop();
+    }
+}
+
+#[test]
+fn a_step_whose_records_a_power_cut_took_never_happened() {
+    for seed in 0..30 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut world = World::new(random.random_range(1..4), random.random_range(1..20));
+        world.create(BIDS);
+        world.create("CREATE TABLE overall AS SELECT COUNT(*) AS n FROM bids");
+        for _ in 0..4 {
+            for _ in 0..random.random_range(0..30) {
+                world.insert_without_waiting(&[row(random.random_range(0..9)), row(1)]);
+            }
+            world.power_cut(&mut random);
+            world.forget_unacknowledged();
+            let stored = world.records("bids").to_string();
+            assert_eq!(world.table("overall"), [stored], "seed {seed}");
+        }
+        world.stop();
+    }
+}
+
+#[test]
+fn a_topic_that_cannot_be_read_stops_its_readers_alone() {
+    let mut world = world_with_counts();
+    world.create("CREATE TABLE accounts (id BIGINT PRIMARY KEY, owner VARCHAR, balance BIGINT)");
+    world.create(
+        "CREATE TABLE wealth AS SELECT owner, SUM(balance) AS total FROM accounts GROUP BY owner",
+    );
+    world.insert(&[row(1)]);
+    assert_eq!(world.table("counts"), ["1|1"]);
+    world.damage_while_down(&[row(2), row(3)]);
+    world.upsert("accounts", &[(1, Some(("ann", 10)))]);
+    assert_eq!(world.table("wealth"), ["ann|10"]);
+    let reason = world.failure("counts");
+    assert!(reason.contains("bids"), "{reason}");
+    assert_eq!(world.table("counts"), ["1|1"], "what it had stays readable");
+    world.stop();
+}
