@@ -27,6 +27,7 @@ mod builder;
 mod compression;
 mod control;
 mod header;
+mod on_append;
 mod record;
 mod varint;
 mod view;

@@ -12,6 +12,7 @@
 //! borrowed from the stored bytes. [`EmbeddedLog`] is the log on this machine's [`Disk`].
 
 mod batch;
+mod clock;
 mod disk;
 mod embedded;
 mod error;
@@ -24,12 +25,13 @@ pub use batch::{
     BatchBuilder, BatchError, BatchView, Compression, ControlKind, ControlMarker, EncodedBatch,
     Headers, MAX_UNCOMPRESSED_BYTES, ProducerFields, RecordIter, RecordRef, Records,
 };
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskFile, DiskLock, FileDisk, MemoryDisk};
 pub use embedded::EmbeddedLog;
 pub use error::{ErrorKind, LogError, LogResult};
 pub use log::{
     AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionId, PartitionOffsets,
-    ProducerId, ProducerState, Record, TopicConfig, TopicInfo, TopicPartition,
+    ProducerId, ProducerState, Record, TopicChange, TopicConfig, TopicInfo, TopicPartition,
 };
 pub use options::{FsyncPolicy, LogOptions};
 pub use partitioner::{murmur2, partition_for_key};

@@ -54,7 +54,8 @@ impl fmt::Display for TopicPartition {
     }
 }
 
-/// Settings of a topic under Kafka's names (`retention.ms`, `segment.bytes`, ..); absent ones have Kafka's defaults.
+/// Settings of a topic under Kafka's names (`retention.ms`, `segment.bytes`, ..). Absent ones have the log's options, else Kafka's defaults; but
+/// records are kept for ever unless `retention.ms` or `retention.bytes` says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicConfig {
     /// How many partitions.
@@ -71,6 +72,15 @@ impl TopicConfig {
             settings: BTreeMap::new(),
         }
     }
+}
+
+/// What changes about a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicChange {
+    /// So many partitions; there can only be more than before. Keys that come later may then go to other partitions than earlier ones.
+    pub partitions: Option<u32>,
+    /// New values of settings; `None` goes back to the default.
+    pub settings: BTreeMap<String, Option<String>>,
 }
 
 /// A topic as the log knows it.
@@ -153,6 +163,9 @@ pub trait Log: Send + Sync {
     /// Removes a topic with its data. Readers that hold batches keep them.
     fn delete_topic(&self, name: &str) -> LogResult<()>;
 
+    /// Changes a topic; all of it is durable and in effect when this returns, or nothing is.
+    fn alter_topic(&self, name: &str, change: &TopicChange) -> LogResult<()>;
+
     /// One topic.
     fn topic(&self, name: &str) -> Option<TopicInfo>;
 
@@ -201,6 +214,10 @@ pub trait Log: Send + Sync {
 
     /// Allows whole segments below `offset` to be dropped, and moves the log start there.
     fn drop_below(&self, partition: &TopicPartition, offset: Offset) -> LogResult<()>;
+
+    /// Retention and compaction leave alone what lies at or behind `from`, until the next call says otherwise; `None` lets go of all. A reader that
+    /// must be able to read the same again (a query's replay) holds on to it so. Lasts as long as the process.
+    fn hold_from(&self, partition: &TopicPartition, from: Option<Offset>) -> LogResult<()>;
 
     /// Registers a listener for the life of the log.
     fn add_listener(&self, listener: Arc<dyn AppendListener>);

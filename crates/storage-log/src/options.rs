@@ -32,6 +32,15 @@ pub struct LogOptions {
     pub tail_total_bytes: usize,
     /// How many files are kept open. Default 512: half of the usual soft limit of a process. Files with bytes that are not synced come on top.
     pub max_open_files: usize,
+    /// How often retention and compaction are looked after once [`crate::EmbeddedLog::start_maintenance`] was called. Default 10 s.
+    pub maintenance_interval: Duration,
+    /// Memory in which a compaction remembers the last offset of each key. Default 16 MiB: 600,000 keys a pass; more keys take more passes.
+    pub compaction_map_bytes: usize,
+    /// Bytes of a partition that may be written and not synced under `always` and `interval`: whoever appends more has to sync first.
+    /// Default 256 MiB, a second or so of a good disk.
+    pub max_unsynced_bytes: u64,
+    /// What all partitions together keep in memory of the indexes of sealed segments. Default 32 MiB: six segments of 1 GiB.
+    pub index_cache_bytes: usize,
     /// How many producers a partition remembers before it forgets the longest silent ones. Default 10,000.
     pub max_producers: usize,
 }
@@ -46,6 +55,10 @@ impl Default for LogOptions {
             tail_bytes: 1 << 20,
             tail_total_bytes: 32 << 20,
             max_open_files: 512,
+            maintenance_interval: Duration::from_secs(10),
+            compaction_map_bytes: 16 << 20,
+            max_unsynced_bytes: 256 << 20,
+            index_cache_bytes: 32 << 20,
             max_producers: 10_000,
         }
     }

@@ -193,7 +193,8 @@ pub struct EncodedBatch {
 }
 
 impl EncodedBatch {
-    fn seal(mut header: BatchHeader, mut bytes: Vec<u8>) -> Self {
+    /// Completes a batch: writes the header in front of the records.
+    pub(super) fn seal(mut header: BatchHeader, mut bytes: Vec<u8>) -> Self {
         // The log keeps its newest batches in memory; spare room would stay with them.
         if bytes.capacity() - bytes.len() > bytes.len() / 8 {
             bytes.shrink_to_fit();
@@ -282,6 +283,10 @@ impl EncodedBatch {
 
     pub(crate) fn header(&self) -> &BatchHeader {
         &self.header
+    }
+
+    pub(super) fn into_parts(self) -> (BatchHeader, Vec<u8>) {
+        (self.header, self.bytes)
     }
 
     /// Assigns the base offset.

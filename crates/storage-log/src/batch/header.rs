@@ -200,6 +200,12 @@ impl BatchHeader {
         }
     }
 
+    /// The log's time stands for that of all records.
+    pub(super) fn set_log_append_time(&mut self, now_ms: i64) {
+        self.attributes |= LOG_APPEND_TIME;
+        self.max_timestamp = now_ms;
+    }
+
     pub(super) fn set_control(&mut self) {
         self.attributes |= CONTROL;
     }

@@ -1,8 +1,9 @@
 //! A disk in memory that forgets what was not synced and fails on demand.
 //!
-//! Each file keeps, beside its current bytes, what it takes to go back to the last sync (an undo record per write). A crash builds a new disk:
+//! Each file keeps, beside its current bytes, those that are on the medium and the writes in between. A crash builds a new disk:
 //! names go back to the last folder sync plus some of the later changes, files to the last sync plus any choice of the later writes,
-//! each whole, torn at a 512-byte sector, or lost. [`MemoryDisk::new`] keeps no undo records and is for engines that live in memory.
+//! each whole, torn at a 512-byte sector, or lost. What a failed sync should have written is lost for good. [`MemoryDisk::new`] keeps the current
+//! bytes only and is for engines that live in memory.
 
 mod content;
 mod faults;
@@ -104,7 +105,10 @@ impl MemoryDisk {
 
     /// The disk after a power cut. `choose(n)` decides each uncertain point with a number below `n`; 0 always loses what can be lost.
     pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Self {
-        assert!(self.tracked, "a disk without undo records cannot crash");
+        assert!(
+            self.tracked,
+            "a disk that keeps the current bytes only cannot crash"
+        );
         let state = self.state.lock();
         let mut names = state.durable_names.clone();
         let mut dirs = state.durable_dirs.clone();
@@ -136,7 +140,7 @@ impl MemoryDisk {
             files.insert(
                 path,
                 Arc::new(Inode {
-                    content: Mutex::new(Content::settled(bytes)),
+                    content: Mutex::new(Content::settled(bytes, true)),
                 }),
             );
         }
@@ -193,7 +197,7 @@ impl MemoryDisk {
                 (
                     path.clone(),
                     Arc::new(Inode {
-                        content: Mutex::new(Content::settled(bytes)),
+                        content: Mutex::new(Content::settled(bytes, self.tracked)),
                     }),
                 )
             })
@@ -517,9 +521,13 @@ impl DiskFile for MemoryFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.state.lock();
+        let mut content = self.inode.content.lock();
+        if state.faults.next_sync_fails() {
+            content.fail_sync();
+        }
         state.faults.sync()?;
         if !state.faults.lying_syncs {
-            self.inode.content.lock().sync();
+            content.sync();
         }
         Ok(())
     }

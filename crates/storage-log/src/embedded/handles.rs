@@ -72,6 +72,14 @@ impl FileCache {
         Ok(file)
     }
 
+    /// Closes all files of a folder.
+    pub(crate) fn forget_below(&self, dir: &Path) {
+        self.open
+            .lock()
+            .files
+            .retain(|path, _| path.parent() != Some(dir));
+    }
+
     /// Closes the file for all who ask from now on.
     pub(crate) fn forget(&self, path: &Path) {
         self.open.lock().files.remove(path);

@@ -4,20 +4,24 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt, io,
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
     batch::EncodedBatch,
+    clock::{Clock, SystemClock},
     disk::{Disk, DiskLock, FileDisk, MemoryDisk},
     embedded::{
         Environment,
         handles::FileCache,
-        interval::{IntervalSync, SyncAll},
         layout,
         partition::Partition,
+        periodic::Periodic,
         small_file,
         tail::TailBudget,
         topics::{self, StoredTopics, Topic},
@@ -25,7 +29,7 @@ use crate::{
     error::{LogError, LogResult},
     log::{
         AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets, ProducerId,
-        ProducerState, TopicConfig, TopicInfo, TopicPartition,
+        ProducerState, TopicChange, TopicConfig, TopicInfo, TopicPartition,
     },
     options::{FsyncPolicy, LogOptions},
 };
@@ -33,8 +37,9 @@ use crate::{
 /// The log in a folder of this machine. Dropping it syncs what is not on disk yet.
 #[derive(Debug)]
 pub struct EmbeddedLog {
-    // Field order is drop order: first the thread stops, then the topics close.
-    _interval: Option<IntervalSync>,
+    // Field order is drop order: first the threads stop, then the topics close.
+    _syncing: Option<Periodic>,
+    maintenance: Mutex<Option<Periodic>>,
     inner: Arc<Inner>,
 }
 
@@ -69,6 +74,16 @@ impl EmbeddedLog {
 
     /// Opens the log in a folder of some disk.
     pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: LogOptions) -> LogResult<Self> {
+        Self::open_with(disk, Arc::new(SystemClock), dir, options)
+    }
+
+    /// Opens the log in a folder of some disk, with a clock of one's own.
+    pub fn open_with(
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        dir: &Path,
+        options: LogOptions,
+    ) -> LogResult<Self> {
         options.validate()?;
         let fsync = options.fsync;
         let lock = prepare_folder(&*disk, dir)?;
@@ -79,15 +94,17 @@ impl EmbeddedLog {
         ));
         let environment = Arc::new(Environment {
             disk,
+            clock,
             root: dir.to_path_buf(),
             options,
             files,
             tails,
+            stopping: AtomicBool::new(false),
         });
         let StoredTopics { topics, damaged } = topics::open_all(&environment)?;
         let by_name = topics
             .into_iter()
-            .map(|topic| (Arc::clone(&topic.info.name), Arc::new(topic)))
+            .map(|topic| (Arc::clone(topic.name()), Arc::new(topic)))
             .collect();
         let inner = Arc::new(Inner {
             environment,
@@ -102,16 +119,48 @@ impl EmbeddedLog {
             listeners: RwLock::new(Arc::new([])),
             _lock: lock,
         });
-        let interval = match fsync {
+        let syncing = match fsync {
             FsyncPolicy::Interval(every) => {
-                Some(IntervalSync::start(Arc::downgrade(&inner), every)?)
+                let target = Arc::downgrade(&inner);
+                Some(Periodic::start("log-sync", every, target, Inner::sync_all)?)
             }
             FsyncPolicy::Always | FsyncPolicy::Never => None,
         };
         Ok(Self {
-            _interval: interval,
+            _syncing: syncing,
+            maintenance: Mutex::new(None),
             inner,
         })
+    }
+
+    /// From now on a thread looks after retention, compaction and segments that are due. Whoever must be able to read something again says so first
+    /// ([`Log::hold_from`]).
+    pub fn start_maintenance(&self) -> LogResult<()> {
+        let mut maintenance = self.maintenance.lock();
+        if maintenance.is_none() {
+            let every = self.inner.environment.options.maintenance_interval;
+            let target = Arc::downgrade(&self.inner);
+            let work = |inner: &Inner| {
+                for error in inner.maintain() {
+                    tracing::error!(%error, "maintenance of a partition failed, it is tried again");
+                }
+            };
+            *maintenance = Some(Periodic::start("log-maintenance", every, target, work)?);
+        }
+        Ok(())
+    }
+
+    /// Applies retention and compaction once, to all partitions. Answers with the first failure, after the others had their turn.
+    pub fn maintain(&self) -> LogResult<()> {
+        self.inner.maintain().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Recovers a partition that stopped after a failed sync or because it was damaged, as a restart would. One that works stays as it is.
+    pub fn reopen(&self, partition: &TopicPartition) -> LogResult<()> {
+        let _changing = self.inner.changing.lock();
+        let topic = self.inner.topics.read().get(&partition.topic).cloned();
+        let topic = topic.ok_or_else(|| self.unknown(&partition.topic))?;
+        topic.reopen(&self.inner.environment, partition)
     }
 
     fn with_partition<T>(
@@ -121,7 +170,7 @@ impl EmbeddedLog {
     ) -> LogResult<T> {
         let topic = self.inner.topics.read().get(&id.topic).cloned();
         match topic {
-            Some(topic) => call(topic.partition(id)?),
+            Some(topic) => call(&*topic.partition(id)?),
             None => Err(self.unknown(&id.topic)),
         }
     }
@@ -179,14 +228,37 @@ fn prepare_folder(disk: &dyn Disk, dir: &Path) -> LogResult<Box<dyn DiskLock>> {
     Ok(lock)
 }
 
-impl SyncAll for Inner {
-    fn sync_all(&self) {
+impl Inner {
+    fn open_partitions(&self) -> Vec<Arc<Partition>> {
         let topics: Vec<_> = self.topics.read().values().cloned().collect();
-        for partition in topics.iter().flat_map(|topic| topic.open_partitions()) {
+        topics
+            .iter()
+            .flat_map(|topic| topic.open_partitions())
+            .collect()
+    }
+
+    fn sync_all(&self) {
+        for partition in self.open_partitions() {
             if let Err(error) = partition.close() {
                 tracing::error!(%error, "sync failed");
             }
         }
+    }
+
+    fn maintain(&self) -> Vec<LogError> {
+        self.open_partitions()
+            .iter()
+            .filter_map(|partition| partition.maintain().err())
+            .collect()
+    }
+}
+
+impl Drop for EmbeddedLog {
+    fn drop(&mut self) {
+        self.inner
+            .environment
+            .stopping
+            .store(true, Ordering::Relaxed);
     }
 }
 
@@ -209,8 +281,15 @@ impl Log for EmbeddedLog {
         self.inner
             .topics
             .write()
-            .insert(Arc::clone(&topic.info.name), Arc::new(topic));
+            .insert(Arc::clone(topic.name()), Arc::new(topic));
         Ok(())
+    }
+
+    fn alter_topic(&self, name: &str, change: &TopicChange) -> LogResult<()> {
+        let _changing = self.inner.changing.lock();
+        let topic = self.inner.topics.read().get(name).cloned();
+        let topic = topic.ok_or_else(|| self.unknown(name))?;
+        topic.alter(&self.inner.environment, change)
     }
 
     fn delete_topic(&self, name: &str) -> LogResult<()> {
@@ -229,11 +308,7 @@ impl Log for EmbeddedLog {
     }
 
     fn topic(&self, name: &str) -> Option<TopicInfo> {
-        self.inner
-            .topics
-            .read()
-            .get(name)
-            .map(|topic| topic.info.clone())
+        self.inner.topics.read().get(name).map(|topic| topic.info())
     }
 
     fn topics(&self) -> Vec<TopicInfo> {
@@ -242,7 +317,7 @@ impl Log for EmbeddedLog {
             .topics
             .read()
             .values()
-            .map(|topic| topic.info.clone())
+            .map(|topic| topic.info())
             .collect();
         topics.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         topics
@@ -308,6 +383,13 @@ impl Log for EmbeddedLog {
 
     fn drop_below(&self, partition: &TopicPartition, offset: Offset) -> LogResult<()> {
         self.with_partition(partition, |open| open.drop_below(offset))
+    }
+
+    fn hold_from(&self, partition: &TopicPartition, from: Option<Offset>) -> LogResult<()> {
+        self.with_partition(partition, |open| {
+            open.hold_from(from);
+            Ok(())
+        })
     }
 
     fn add_listener(&self, listener: Arc<dyn AppendListener>) {

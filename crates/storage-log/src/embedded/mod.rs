@@ -7,15 +7,18 @@ mod duplicates;
 mod group_commit;
 mod handles;
 mod index;
-mod interval;
 mod layout;
 mod log;
 mod partition;
+mod periodic;
 mod published;
 mod read;
 mod read_caches;
 mod recovery;
 mod recovery_point;
+mod removal;
+mod retention;
+mod rolling;
 mod scan;
 mod segment;
 mod settings;
@@ -24,11 +27,14 @@ mod snapshot;
 mod tail;
 mod topics;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 pub use log::EmbeddedLog;
 
-use crate::{disk::Disk, options::LogOptions};
+use crate::{clock::Clock, disk::Disk, options::LogOptions};
 use handles::FileCache;
 use tail::TailBudget;
 
@@ -36,8 +42,11 @@ use tail::TailBudget;
 #[derive(Debug)]
 pub(crate) struct Environment {
     pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) root: PathBuf,
     pub(crate) options: LogOptions,
     pub(crate) files: FileCache,
     pub(crate) tails: Arc<TailBudget>,
+    /// The log is being dropped: long work ends as soon as it can.
+    pub(crate) stopping: AtomicBool,
 }

@@ -4,13 +4,15 @@
 //! published end of the active segment always lies between two whole batches. After a failed write the file is cut back there before
 //! anything else is written.
 //!
-//! ORDER: append = write, then publish, then (by whoever waits) sync. Roll = sync the old segment, seal it, write the producer snapshot, create the new
-//! segment; each durable before the next.
+//! ORDER: append = write, then publish, then (by whoever waits) sync.
 
 use std::{
     io,
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -19,17 +21,9 @@ use crate::{
     batch::{BatchError, BatchView, ControlKind, ControlMarker, EncodedBatch},
     disk::DiskFile,
     embedded::{
-        Environment,
-        duplicates::ReplayCursors,
-        group_commit::GroupCommit,
-        layout::{self, SegmentFile},
-        published::{ActiveSegment, Published},
-        read_caches::ReadCaches,
-        recovery_point,
-        segment::SegmentContent,
-        settings::PartitionSettings,
-        small_file::{self, FileKind},
-        snapshot,
+        Environment, duplicates::ReplayCursors, group_commit::GroupCommit, layout,
+        published::Published, read_caches::ReadCaches, recovery_point, settings::PartitionSettings,
+        small_file::FileKind,
     },
     error::{LogError, LogResult},
     log::{Appended, Offset, PartitionOffsets, ProducerId, ProducerState, TopicPartition},
@@ -42,21 +36,22 @@ pub(crate) const LOG_START: FileKind = FileKind {
     version: 1,
 };
 
-/// Snapshots kept: the one that recovery uses, and one more should it be damaged.
-const SNAPSHOTS_KEPT: usize = 2;
-
 /// An open partition.
 #[derive(Debug)]
 pub(crate) struct Partition {
     pub(super) id: TopicPartition,
     pub(super) dir: PathBuf,
     pub(super) environment: Arc<Environment>,
-    pub(super) settings: PartitionSettings,
+    settings: RwLock<PartitionSettings>,
     writer: Mutex<Writer>,
     pub(super) published: RwLock<Published>,
     pub(super) commit: GroupCommit,
     pub(super) caches: ReadCaches,
     pub(super) replays: ReplayCursors,
+    /// Held while segments are removed or exchanged, so that this happens one at a time and not in a folder that is being deleted.
+    pub(super) removing: Mutex<()>,
+    /// Retention and compaction stay below this offset.
+    held_from: AtomicI64,
     /// The topic was deleted. Locked while the recovery point is written, so that a sync that is under way cannot write it into the folder of a
     /// new topic of that name.
     recovery_point_ends: Mutex<bool>,
@@ -75,10 +70,12 @@ pub(crate) struct Writer {
     pub(crate) producers: ProducerTable,
     pub(crate) log_end: i64,
     /// A write failed half-way: the file has bytes behind its published end.
-    torn: bool,
+    pub(super) torn: bool,
     /// The topic was deleted.
     deleted: bool,
-    snapshots: Vec<i64>,
+    pub(super) snapshots: Vec<i64>,
+    /// When the active segment took its first batch, as far as it is known (milliseconds since the epoch).
+    pub(super) segment_began: Option<i64>,
 }
 
 impl Writer {
@@ -89,6 +86,7 @@ impl Writer {
             torn: false,
             deleted: false,
             snapshots,
+            segment_began: None,
         }
     }
 }
@@ -108,42 +106,48 @@ impl Partition {
             id,
             dir,
             environment,
-            settings,
+            settings: RwLock::new(settings),
             writer: Mutex::new(writer),
             published: RwLock::new(published),
             commit: GroupCommit::new(durable),
             caches: ReadCaches::default(),
             replays: ReplayCursors::default(),
+            removing: Mutex::new(()),
+            held_from: AtomicI64::new(i64::MAX),
             recovery_point_ends: Mutex::new(false),
         }
     }
 
-    /// Seals an active segment with gaps, which only a folder that Kafka wrote can have: what we append is dense, and is checked to be.
-    pub(crate) fn seal_foreign(&self) -> LogResult<()> {
-        let mut writer = self.lock_writer()?;
-        let active = self.published.read().active.clone();
-        match active.filter(|active| !active.dense) {
-            Some(active) => self.roll(&mut writer, &active).map(drop),
-            None => Ok(()),
-        }
+    pub(super) fn settings(&self) -> PartitionSettings {
+        *self.settings.read()
+    }
+
+    /// The topic was altered; what is appended from now on follows these.
+    pub(crate) fn change_settings(&self, settings: PartitionSettings) {
+        *self.settings.write() = settings;
+    }
+
+    /// Retention and compaction stay below `from`.
+    pub(crate) fn hold_from(&self, from: Option<Offset>) {
+        self.held_from
+            .store(from.map_or(i64::MAX, |from| from.0), Ordering::Release);
+    }
+
+    /// What [`Self::hold_from`] was last told.
+    pub(crate) fn held_from(&self) -> Option<Offset> {
+        let from = self.held_from.load(Ordering::Acquire);
+        (from < i64::MAX).then_some(Offset(from))
+    }
+
+    /// Nobody needs what lies below this offset as it is: it is committed and not held.
+    pub(super) fn settled_below(&self) -> i64 {
+        let held = self.held_from.load(Ordering::Acquire);
+        self.published.read().last_stable.min(held)
     }
 
     /// Appends one batch.
     pub(crate) fn append(&self, batch: EncodedBatch) -> LogResult<Appended> {
-        if batch.len() > self.settings.max_batch_bytes {
-            return Err(LogError::BatchTooLarge {
-                partition: self.id.clone(),
-                bytes: batch.len(),
-                limit: self.settings.max_batch_bytes,
-            });
-        }
-        if batch.is_empty() {
-            return Err(BatchError::Field {
-                field: "record count",
-                value: 0,
-            }
-            .into());
-        }
+        let batch = self.admitted(batch)?;
         let mut writer = self.lock_writer()?;
         if let Some(producer) = batch.producer() {
             match writer
@@ -180,8 +184,47 @@ impl Partition {
         writer
             .producers
             .forget_beyond(self.environment.options.max_producers);
-        self.publish(&mut writer, written, None);
+        let unsynced = self.publish(&mut writer, written, None);
+        drop(writer);
+        self.bound_unsynced(unsynced, appended.last_offset.0 + 1)?;
         Ok(appended)
+    }
+
+    /// The batch as the topic's settings want it.
+    fn admitted(&self, batch: EncodedBatch) -> LogResult<EncodedBatch> {
+        let settings = self.settings();
+        if batch.is_empty() {
+            return Err(BatchError::Field {
+                field: "record count",
+                value: 0,
+            }
+            .into());
+        }
+        let batch = match settings.compression {
+            Some(codec) => batch.with_compression(codec)?,
+            None => batch,
+        };
+        if batch.len() > settings.max_batch_bytes {
+            return Err(LogError::BatchTooLarge {
+                partition: self.id.clone(),
+                bytes: batch.len(),
+                limit: settings.max_batch_bytes,
+            });
+        }
+        Ok(if settings.log_append_time {
+            batch.with_append_time(self.environment.clock.now_ms())
+        } else {
+            batch
+        })
+    }
+
+    /// Back-pressure: whoever makes the part that is not synced too large waits for the disk.
+    fn bound_unsynced(&self, unsynced: u64, end: i64) -> LogResult<()> {
+        let bounded = self.environment.options.fsync != FsyncPolicy::Never;
+        if bounded && unsynced > self.environment.options.max_unsynced_bytes {
+            self.sync_to(end)?;
+        }
+        Ok(())
     }
 
     /// Ends the producer's open transaction with a marker; `None` when it has none.
@@ -240,18 +283,18 @@ impl Partition {
         self.sync_to(log_end)
     }
 
-    fn sync_to(&self, up_to: i64) -> LogResult<()> {
+    pub(super) fn sync_to(&self, up_to: i64) -> LogResult<()> {
         self.commit.wait_for(&self.id, up_to, || {
-            let (unsynced, end) = {
+            let (unsynced, mark) = {
                 let published = self.published.read();
-                (published.unsynced_file(), published.log_end)
+                (published.unsynced_file(), published.sync_mark())
             };
             if let Some(file) = unsynced {
                 file.sync_data()?;
-                self.published.write().note_synced(end);
+                self.published.write().note_synced(mark);
             }
-            self.write_recovery_point(end);
-            Ok(end)
+            self.write_recovery_point(mark.end);
+            Ok(mark.end)
         })
     }
 
@@ -262,50 +305,38 @@ impl Partition {
         self.published.read().offsets(durable)
     }
 
-    /// Moves the log start and removes segments that lie before it as a whole.
-    pub(crate) fn drop_below(&self, offset: Offset) -> LogResult<()> {
-        let writer = self.lock_writer()?;
-        if offset.0 > writer.log_end {
-            return Err(self.out_of_range(offset.0));
-        }
-        if offset.0 <= self.published.read().log_start {
-            return Ok(());
-        }
-        // ORDER: what lies below the new start is on disk before it, or a power cut could put the log's end before its start.
-        self.sync_to(offset.0)?;
-        let disk = &*self.environment.disk;
-        // ORDER: the new start is durable before a segment goes, so recovery never finds a hole at the front.
-        small_file::replace(
-            disk,
-            &self.dir.join(layout::LOG_START),
-            &LOG_START.frame(offset.0.to_string().as_bytes()),
-        )?;
-        small_file::sync_dir(disk, &self.dir)?;
-        let dropped = {
-            let mut published = self.published.write();
-            published.log_start = offset.0;
-            published
-                .aborted
-                .retain(|transaction| transaction.last_offset >= offset.0);
-            let kept_from = published
-                .sealed
-                .partition_point(|segment| segment.end() <= offset.0);
-            published.sealed.drain(..kept_from).collect::<Vec<_>>()
-        };
-        for segment in dropped {
-            self.caches.forget(segment.base());
-            remove_segment(&self.environment, &self.dir, segment.base());
-        }
-        Ok(())
-    }
-
     /// Stops the writer for good, before the files go.
     pub(crate) fn retire(&self) {
         self.writer.lock().deleted = true;
         *self.recovery_point_ends.lock() = true;
+        // An exchange of segments that is under way ends before the folder goes.
+        drop(self.removing.lock());
     }
 
-    fn write_recovery_point(&self, offset: i64) {
+    /// A sync failed.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.commit.check(&self.id).is_err()
+    }
+
+    /// Leaves the files of a poisoned partition to its successor: nothing is written after this returns, and no handle that has seen the failure is used.
+    pub(crate) fn abandon(&self) {
+        debug_assert!(
+            self.is_poisoned(),
+            "a partition that works is not abandoned"
+        );
+        // Whoever got the lock before the failure is done with it now; later ones are refused.
+        drop(self.writer.lock());
+        *self.recovery_point_ends.lock() = true;
+        drop(self.removing.lock());
+        self.environment.files.forget_below(&self.dir);
+    }
+
+    /// The topic was deleted, or a successor has the files.
+    pub(super) fn is_over(&self) -> bool {
+        *self.recovery_point_ends.lock()
+    }
+
+    pub(super) fn write_recovery_point(&self, offset: i64) {
         let ends = self.recovery_point_ends.lock();
         if !*ends {
             recovery_point::write(&self.environment.files, &self.dir, offset);
@@ -314,13 +345,13 @@ impl Partition {
 
     /// Makes everything durable; part of a clean stop.
     pub(crate) fn close(&self) -> LogResult<()> {
-        if self.writer.lock().deleted {
+        if self.is_over() {
             return Ok(());
         }
         self.sync_all()
     }
 
-    fn lock_writer(&self) -> LogResult<parking_lot::MutexGuard<'_, Writer>> {
+    pub(super) fn lock_writer(&self) -> LogResult<parking_lot::MutexGuard<'_, Writer>> {
         let writer = self.writer.lock();
         if writer.deleted {
             return Err(LogError::UnknownTopic {
@@ -346,7 +377,13 @@ impl Partition {
         })
     }
 
-    fn publish(&self, writer: &mut Writer, written: Written, aborted: Option<AbortedTransaction>) {
+    /// Makes the batch visible; answers how many bytes are not synced now.
+    fn publish(
+        &self,
+        writer: &mut Writer,
+        written: Written,
+        aborted: Option<AbortedTransaction>,
+    ) -> u64 {
         let Written {
             batch,
             file,
@@ -357,108 +394,9 @@ impl Partition {
             .producers
             .first_open_offset()
             .unwrap_or(writer.log_end);
-        self.published
-            .write()
-            .push(batch, file, position, last_stable, aborted);
-    }
-
-    /// The file that takes the batch, and where.
-    fn make_room(
-        &self,
-        writer: &mut Writer,
-        batch: &EncodedBatch,
-    ) -> LogResult<(Arc<dyn DiskFile>, u64)> {
-        let last_offset = writer.log_end + i64::from(batch.header().last_offset_delta);
-        let (active, fits) = {
-            let published = self.published.read();
-            let fits = published.index.can_hold(last_offset);
-            (published.active.clone(), fits)
-        };
-        let Some(active) = active else {
-            return Ok((self.start_first_segment(writer)?, 0));
-        };
-        let file = active
-            .file(&self.environment.files)
-            .map_err(self.io("open the active segment of"))?;
-        if writer.torn {
-            file.truncate(active.bytes)
-                .map_err(self.io("cut a failed write off"))?;
-            writer.torn = false;
-        }
-        if active.bytes == 0
-            || (fits && active.bytes + batch.len() as u64 <= self.settings.segment_bytes)
-        {
-            return Ok((file, active.bytes));
-        }
-        Ok((self.roll(writer, &active)?, 0))
-    }
-
-    fn start_first_segment(&self, writer: &Writer) -> LogResult<Arc<dyn DiskFile>> {
-        let (path, file) = self.create_log_file(writer.log_end)?;
-        self.published.write().start_segment(
-            writer.log_end,
-            path,
-            self.settings.index_interval_bytes,
-        );
-        Ok(file)
-    }
-
-    /// Seals the active segment and starts the next one. When it fails, the old one goes on as the active one and the next append tries again.
-    fn roll(&self, writer: &mut Writer, active: &ActiveSegment) -> LogResult<Arc<dyn DiskFile>> {
-        if let Some(file) = &active.unsynced {
-            let synced = file.sync_data().map(|()| writer.log_end);
-            self.commit.note(&self.id, synced)?;
-            self.published.write().note_synced(writer.log_end);
-        }
-        let (index, aborted) = {
-            let published = self.published.read();
-            let from = published
-                .aborted
-                .partition_point(|transaction| transaction.last_offset < active.base);
-            (published.index.clone(), published.aborted[from..].to_vec())
-        };
-        let content = SegmentContent {
-            base: active.base,
-            end: writer.log_end,
-            log_bytes: active.bytes,
-            dense: active.dense,
-            index: &index,
-            aborted: &aborted,
-        };
-        let disk = &*self.environment.disk;
-        let sealed = content.seal(disk, &self.dir)?;
-        snapshot::write(disk, &self.dir, writer.log_end, &writer.producers)?;
-        let (path, file) = self.create_log_file(writer.log_end)?;
-        {
-            let mut published = self.published.write();
-            published.sealed.push(Arc::new(sealed));
-            published.start_segment(writer.log_end, path, self.settings.index_interval_bytes);
-        }
-        self.write_recovery_point(writer.log_end);
-        self.retire_snapshots(writer);
-        Ok(file)
-    }
-
-    fn create_log_file(&self, base: i64) -> LogResult<(Arc<Path>, Arc<dyn DiskFile>)> {
-        let disk = &*self.environment.disk;
-        let path = SegmentFile::Log.path(&self.dir, base);
-        // An attempt that failed behind this point may have left it, empty.
-        self.environment.files.forget(&path);
-        small_file::remove_if_there(disk, &path).map_err(self.io("start a segment of"))?;
-        let file = disk.create(&path).map_err(self.io("start a segment of"))?;
-        small_file::sync_dir(disk, &self.dir)?;
-        Ok((path.into(), file))
-    }
-
-    fn retire_snapshots(&self, writer: &mut Writer) {
-        writer.snapshots.push(writer.log_end);
-        while writer.snapshots.len() > SNAPSHOTS_KEPT {
-            let oldest = writer.snapshots.remove(0);
-            let path = SegmentFile::Snapshot.path(&self.dir, oldest);
-            if let Err(error) = small_file::remove_if_there(&*self.environment.disk, &path) {
-                tracing::warn!(path = %path.display(), %error, "an old snapshot stays");
-            }
-        }
+        let mut published = self.published.write();
+        published.push(batch, file, position, last_stable, aborted);
+        published.unsynced_bytes()
     }
 
     pub(super) fn out_of_range(&self, offset: i64) -> LogError {
@@ -471,37 +409,7 @@ impl Partition {
         }
     }
 
-    fn io(&self, what: &'static str) -> impl FnOnce(io::Error) -> LogError + '_ {
+    pub(super) fn io(&self, what: &'static str) -> impl FnOnce(io::Error) -> LogError + '_ {
         LogError::io(move || format!("{what} {}", self.id))
     }
-}
-
-/// Removes the files of a segment. What stays is removed when the partition is opened again.
-pub(crate) fn remove_segment(environment: &Environment, dir: &Path, base: i64) {
-    environment.files.forget(&SegmentFile::Log.path(dir, base));
-    // ORDER: the log goes last, so that what is left after a crash is found by it.
-    for kind in SegmentFile::ALL.into_iter().rev() {
-        if kind == SegmentFile::Snapshot {
-            continue;
-        }
-        let path = kind.path(dir, base);
-        if let Err(error) = small_file::remove_if_there(&*environment.disk, &path) {
-            tracing::warn!(path = %path.display(), %error, "a file of a dropped segment stays");
-        }
-    }
-}
-
-/// Removes a partition's folder with all that is in it; fine if it is gone.
-pub(crate) fn remove_partition_dir(environment: &Environment, dir: &Path) -> LogResult<()> {
-    let failed = || LogError::io(|| format!("remove \"{}\"", dir.display()));
-    let names = match environment.disk.list(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        listed => listed.map_err(failed())?,
-    };
-    for name in names {
-        let path = dir.join(name);
-        environment.files.forget(&path);
-        environment.disk.remove(&path).map_err(failed())?;
-    }
-    environment.disk.remove_dir(dir).map_err(failed())
 }

@@ -24,6 +24,17 @@ pub(crate) struct ActiveSegment {
     pub(crate) dense: bool,
     /// Bytes of whole batches; the file may be longer after a failed write.
     pub(crate) bytes: u64,
+    /// Bytes that are on disk.
+    synced_bytes: u64,
+}
+
+/// How far a sync reaches that begins now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SyncMark {
+    /// Offset below which everything is on disk then.
+    pub(crate) end: i64,
+    base: i64,
+    bytes: u64,
 }
 
 impl ActiveSegment {
@@ -72,6 +83,7 @@ impl Published {
             unsynced: None,
             dense: true,
             bytes: 0,
+            synced_bytes: 0,
         });
     }
 
@@ -102,13 +114,35 @@ impl Published {
             .and_then(|active| active.unsynced.clone())
     }
 
-    /// Everything below `end` is on disk.
-    pub(crate) fn note_synced(&mut self, end: i64) {
-        if self.log_end <= end
-            && let Some(active) = &mut self.active
-        {
+    /// What a sync that begins now will cover.
+    pub(crate) fn sync_mark(&self) -> SyncMark {
+        let active = self.active.as_ref();
+        SyncMark {
+            end: self.log_end,
+            base: active.map_or(self.log_end, |active| active.base),
+            bytes: active.map_or(0, |active| active.bytes),
+        }
+    }
+
+    /// A sync that began at the mark has ended well.
+    pub(crate) fn note_synced(&mut self, mark: SyncMark) {
+        let log_end = self.log_end;
+        let Some(active) = &mut self.active else {
+            return;
+        };
+        if active.base == mark.base {
+            active.synced_bytes = active.synced_bytes.max(mark.bytes);
+        }
+        if log_end <= mark.end {
             active.unsynced = None;
         }
+    }
+
+    /// Bytes of the active segment that are not on disk. Those before it are.
+    pub(crate) fn unsynced_bytes(&self) -> u64 {
+        self.active
+            .as_ref()
+            .map_or(0, |active| active.bytes - active.synced_bytes)
     }
 
     /// Where readers of that isolation have to stop.

@@ -272,7 +272,7 @@ impl Partition {
             sealed_end: Some(segment.end()),
             scanner,
         };
-        let mut index = SegmentIndex::new(segment.base(), self.settings.index_interval_bytes);
+        let mut index = SegmentIndex::new(segment.base(), self.settings().index_interval_bytes);
         while let Some((position, batch)) = self.next_batch(&mut reader)? {
             index.observe(batch.header(), position);
         }

@@ -2,19 +2,22 @@
 //!
 //! Only the last segment is searched for a torn tail; sealed ones are taken at their seal's word and checked batch by batch when they are read. In the
 //! last segment the first invalid batch ends the log if nothing at or behind it was ever acknowledged (the recovery point says so): then the
-//! file is cut there. Otherwise the partition does not open and the error names the offsets.
+//! file is cut there. Otherwise the partition does not open and the error names the offsets. What lies behind the recovery point is written and synced once
+//! more before it counts.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, io, path::PathBuf, sync::Arc};
 
 use crate::{
+    disk::DiskFile,
     embedded::{
         Environment,
         index::SegmentIndex,
         layout::{self, SegmentFile, TEMPORARY},
-        partition::{LOG_START, Partition, Writer, remove_segment},
+        partition::{LOG_START, Partition, Writer},
         published::{ActiveSegment, Published},
         recovery_point,
-        scan::{BatchScanner, ScanError, ScanStart},
+        removal::remove_segment,
+        scan::{BatchScanner, SCAN_CHUNK_BYTES, ScanError, ScanStart},
         segment::{SealedSegment, UnsealedSegment},
         settings::PartitionSettings,
         small_file, snapshot,
@@ -22,6 +25,7 @@ use crate::{
     },
     error::{LogError, LogResult},
     log::{Offset, TopicPartition},
+    options::FsyncPolicy,
     producer::{AbortedTransaction, ProducerTable},
 };
 
@@ -49,6 +53,21 @@ pub(crate) fn open_partition(
     );
     partition.seal_foreign()?;
     Ok(partition)
+}
+
+/// Writes that part of a file once more. A sync may have failed before the process ended, and the operating system then takes what it could not write for
+/// written: it is read back from memory, but no later sync would bring it to the disk.
+fn write_again(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
+    let mut position = from;
+    while position < to {
+        // Bounded by the chunk.
+        let len = (to - position).min(SCAN_CHUNK_BYTES as u64) as usize;
+        let mut bytes = vec![0; len];
+        let read = file.read_at(&mut bytes, position)?;
+        file.write_at(&bytes[..read], position)?;
+        position += len as u64;
+    }
+    Ok(())
 }
 
 struct Recovery<'a> {
@@ -287,10 +306,15 @@ impl Recovery<'_> {
         );
         // The log start was synced up to before it was moved.
         let acknowledged = recovery_point.unwrap_or(0).max(published.log_start);
+        // Where the first batch begins of which nothing says that it was synced.
+        let mut unproven = None;
         let torn = loop {
             match scanner.next() {
                 Ok(None) => break None,
                 Ok(Some((position, batch))) => {
+                    if unproven.is_none() && batch.last_offset().0 >= acknowledged {
+                        unproven = Some(position);
+                    }
                     let aborted = producers.apply(&batch)?;
                     dense &= batch.base_offset().0 == published.log_end;
                     published.push(batch, Arc::clone(&file), position, 0, aborted);
@@ -314,6 +338,11 @@ impl Recovery<'_> {
             );
             file.truncate(scanner.position()).map_err(failed())?;
         }
+        if let Some(from) =
+            unproven.filter(|_| self.environment.options.fsync != FsyncPolicy::Never)
+        {
+            write_again(&*file, from, scanner.position()).map_err(failed())?;
+        }
         // ORDER: nothing that was found is acknowledged, and nothing is appended, before it is as durable as it looks. That goes for the name of the
         // file too: the process may have been killed between creating it and syncing the folder.
         if torn.is_some() || recovery_point != Some(log_end) {
@@ -327,7 +356,8 @@ impl Recovery<'_> {
         if let Some(active) = &mut published.active {
             active.dense = dense;
         }
-        published.note_synced(log_end);
+        let mark = published.sync_mark();
+        published.note_synced(mark);
         Ok(())
     }
 

@@ -1,28 +1,31 @@
 //! Topics on disk: one file each. A topic exists once its file does.
 //!
 //! ORDER: create = folders, sync, then the file. Delete = the file is renamed to its tombstone, sync, then the folders go, then the tombstone. So a crash
-//! leaves a whole topic, no topic (at most with empty folders), or a tombstone by which the next start finishes the deletion.
+//! leaves a whole topic, no topic (at most with empty folders), or a tombstone by which the next start finishes the deletion. Alter = folders of new
+//! partitions, sync, then the file is replaced: either all of the change took place or none of it.
 
 use std::{
     collections::BTreeMap,
     io,
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     embedded::{
         Environment,
         layout::{self, DELETED, TEMPORARY, TOPIC, TOPICS},
-        partition::remove_partition_dir,
         recovery,
+        removal::remove_partition_dir,
         settings::PartitionSettings,
         small_file::{self, FileKind},
     },
     error::{LogError, LogResult},
-    log::{TopicConfig, TopicInfo, TopicPartition},
+    log::{TopicChange, TopicConfig, TopicInfo, TopicPartition},
 };
 
 use super::partition::Partition;
@@ -41,25 +44,48 @@ struct TopicFile {
 /// A topic with its partitions.
 #[derive(Debug)]
 pub(crate) struct Topic {
-    pub(crate) info: TopicInfo,
+    name: Arc<str>,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    config: TopicConfig,
     partitions: Vec<Slot>,
 }
 
 /// A partition, or why it could not be opened. One that is damaged does not stop the others.
 #[derive(Debug)]
 enum Slot {
-    Open(Box<Partition>),
+    Open(Arc<Partition>),
     Stopped(Arc<LogError>),
 }
 
 impl Topic {
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Name and settings.
+    pub(crate) fn info(&self) -> TopicInfo {
+        TopicInfo {
+            name: Arc::clone(&self.name),
+            config: self.state.read().config.clone(),
+        }
+    }
+
     /// One partition.
-    pub(crate) fn partition(&self, partition: &TopicPartition) -> LogResult<&Partition> {
-        match self.partitions.get(partition.partition.0 as usize) {
+    pub(crate) fn partition(&self, partition: &TopicPartition) -> LogResult<Arc<Partition>> {
+        match self
+            .state
+            .read()
+            .partitions
+            .get(partition.partition.0 as usize)
+        {
             None => Err(LogError::UnknownPartition {
                 partition: partition.clone(),
             }),
-            Some(Slot::Open(open)) => Ok(open),
+            Some(Slot::Open(open)) => Ok(Arc::clone(open)),
             Some(Slot::Stopped(cause)) => Err(LogError::Stopped {
                 partition: partition.clone(),
                 cause: Arc::clone(cause),
@@ -68,11 +94,94 @@ impl Topic {
     }
 
     /// All partitions that are open.
-    pub(crate) fn open_partitions(&self) -> impl Iterator<Item = &Partition> {
-        self.partitions.iter().filter_map(|slot| match slot {
-            Slot::Open(open) => Some(&**open),
+    pub(crate) fn open_partitions(&self) -> Vec<Arc<Partition>> {
+        let state = self.state.read();
+        let open = state.partitions.iter().filter_map(|slot| match slot {
+            Slot::Open(open) => Some(Arc::clone(open)),
             Slot::Stopped(_) => None,
-        })
+        });
+        open.collect()
+    }
+
+    /// Applies a change that was asked for. One caller at a time.
+    pub(crate) fn alter(
+        &self,
+        environment: &Arc<Environment>,
+        change: &TopicChange,
+    ) -> LogResult<()> {
+        let mut config = self.state.read().config.clone();
+        let before = config.partitions;
+        change.apply_to(&mut config)?;
+        let settings = PartitionSettings::resolve(&config, &environment.options)?;
+        make_folders(environment, &self.name, before..config.partitions)?;
+        // ORDER: the folders are there before the file speaks of them.
+        write_file(environment, &self.name, &config)?;
+        for partition in self.open_partitions() {
+            partition.change_settings(settings);
+        }
+        let added: Vec<_> = (before..config.partitions)
+            .map(|number| open_slot(environment, &self.name, number, settings))
+            .collect();
+        let mut state = self.state.write();
+        state.partitions.extend(added);
+        state.config = config;
+        Ok(())
+    }
+
+    /// Recovers a partition that is stopped; does nothing about one that works. One caller at a time.
+    pub(crate) fn reopen(
+        &self,
+        environment: &Arc<Environment>,
+        partition: &TopicPartition,
+    ) -> LogResult<()> {
+        let held_from = match self.partition(partition) {
+            Ok(open) if !open.is_poisoned() => return Ok(()),
+            Ok(open) => {
+                open.abandon();
+                open.held_from()
+            }
+            Err(LogError::Stopped { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let settings = PartitionSettings::resolve(&self.info().config, &environment.options)?;
+        let number = partition.partition.0;
+        let slot = open_slot(environment, &self.name, number, settings);
+        let outcome = match &slot {
+            Slot::Open(open) => {
+                open.hold_from(held_from);
+                Ok(())
+            }
+            Slot::Stopped(cause) => Err(LogError::Stopped {
+                partition: partition.clone(),
+                cause: Arc::clone(cause),
+            }),
+        };
+        if let Some(old) = self.state.write().partitions.get_mut(number as usize) {
+            *old = slot;
+        }
+        outcome
+    }
+}
+
+impl TopicChange {
+    fn apply_to(&self, config: &mut TopicConfig) -> LogResult<()> {
+        if let Some(partitions) = self.partitions {
+            if partitions < config.partitions {
+                return Err(LogError::InvalidSetting {
+                    name: "partitions".into(),
+                    value: partitions.to_string(),
+                    reason: format!("there are {} and none can be taken away", config.partitions),
+                });
+            }
+            config.partitions = partitions;
+        }
+        for (name, value) in &self.settings {
+            match value {
+                Some(value) => drop(config.settings.insert(name.clone(), value.clone())),
+                None => drop(config.settings.remove(name)),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -143,20 +252,28 @@ fn open_partitions(
     settings: PartitionSettings,
 ) -> Topic {
     let name: Arc<str> = name.into();
-    let open = |number| {
-        let id = TopicPartition::new(Arc::clone(&name), number);
-        match recovery::open_partition(environment, id.clone(), settings) {
-            Ok(partition) => Slot::Open(Box::new(partition)),
-            Err(error) => {
-                tracing::error!(partition = %id, %error, "partition is stopped");
-                Slot::Stopped(Arc::new(error))
-            }
-        }
-    };
-    let partitions = (0..config.partitions).map(open).collect();
+    let partitions = (0..config.partitions)
+        .map(|number| open_slot(environment, &name, number, settings))
+        .collect();
     Topic {
-        info: TopicInfo { name, config },
-        partitions,
+        name,
+        state: RwLock::new(State { config, partitions }),
+    }
+}
+
+fn open_slot(
+    environment: &Arc<Environment>,
+    name: &Arc<str>,
+    number: u32,
+    settings: PartitionSettings,
+) -> Slot {
+    let id = TopicPartition::new(Arc::clone(name), number);
+    match recovery::open_partition(environment, id.clone(), settings) {
+        Ok(partition) => Slot::Open(Arc::new(partition)),
+        Err(error) => {
+            tracing::error!(partition = %id, %error, "partition is stopped");
+            Slot::Stopped(Arc::new(error))
+        }
     }
 }
 
@@ -167,11 +284,21 @@ pub(crate) fn create(
     config: TopicConfig,
 ) -> LogResult<Topic> {
     let settings = PartitionSettings::resolve(&config, &environment.options)?;
-    let disk = &*environment.disk;
     if exists(environment, &topic_path(environment, name, DELETED))? {
         finish_deletion(environment, name)?;
     }
-    for dir in partition_dirs(environment, name, config.partitions) {
+    make_folders(environment, name, 0..config.partitions)?;
+    write_file(environment, name, &config)?;
+    Ok(open_partitions(environment, name, config, settings))
+}
+
+/// Makes the folders of new partitions durable; they must be new, or left empty by an attempt that failed.
+fn make_folders(environment: &Environment, name: &str, numbers: Range<u32>) -> LogResult<()> {
+    let disk = &*environment.disk;
+    let name: Arc<str> = name.into();
+    for number in numbers {
+        let id = TopicPartition::new(Arc::clone(&name), number);
+        let dir = layout::partition_dir(&environment.root, &id);
         disk.create_dir(&dir)
             .map_err(LogError::io(|| format!("create \"{}\"", dir.display())))?;
         let leftovers = disk
@@ -181,7 +308,11 @@ pub(crate) fn create(
             return Err(LogError::FolderNotEmpty { folder: dir });
         }
     }
-    small_file::sync_dir(disk, &environment.root)?;
+    small_file::sync_dir(disk, &environment.root)
+}
+
+fn write_file(environment: &Environment, name: &str, config: &TopicConfig) -> LogResult<()> {
+    let disk = &*environment.disk;
     let file = TopicFile {
         partitions: config.partitions,
         settings: config.settings.clone(),
@@ -195,8 +326,7 @@ pub(crate) fn create(
         &topic_path(environment, name, TOPIC),
         &KIND.frame(&body),
     )?;
-    small_file::sync_dir(disk, &environment.root.join(TOPICS))?;
-    Ok(open_partitions(environment, name, config, settings))
+    small_file::sync_dir(disk, &environment.root.join(TOPICS))
 }
 
 /// Makes the end of a topic durable. [`finish_deletion`] then removes its data.
@@ -229,20 +359,6 @@ pub(crate) fn finish_deletion(environment: &Environment, name: &str) -> LogResul
     small_file::remove_if_there(disk, &topic_path(environment, name, DELETED))
         .map_err(LogError::io(|| format!("delete topic \"{name}\"")))?;
     small_file::sync_dir(disk, &environment.root.join(TOPICS))
-}
-
-fn partition_dirs(
-    environment: &Environment,
-    name: &str,
-    partitions: u32,
-) -> impl Iterator<Item = PathBuf> {
-    let name: Arc<str> = name.into();
-    (0..partitions).map(move |number| {
-        layout::partition_dir(
-            &environment.root,
-            &TopicPartition::new(Arc::clone(&name), number),
-        )
-    })
 }
 
 fn topic_path(environment: &Environment, name: &str, extension: &str) -> PathBuf {

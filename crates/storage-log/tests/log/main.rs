@@ -4,5 +4,7 @@ mod basics;
 mod crash;
 mod damage;
 mod kafka;
+mod retention;
 mod support;
 mod threads;
+mod topics;

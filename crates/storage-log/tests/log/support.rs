@@ -2,7 +2,7 @@
 
 use highwater_storage_log::{
     BatchBuilder, EmbeddedLog, EncodedBatch, Isolation, Log, LogResult, Offset, ProducerFields,
-    ProducerId, TopicConfig, TopicPartition,
+    ProducerId, TopicChange, TopicConfig, TopicPartition,
 };
 
 /// The partition that single-partition tests use.
@@ -97,4 +97,15 @@ pub fn committed(log: &EmbeddedLog, at: &TopicPartition) -> Vec<String> {
         .into_iter()
         .map(|(_, value)| value)
         .collect()
+}
+
+/// A change of settings.
+pub fn changed(settings: &[(&str, &str)]) -> TopicChange {
+    let settings = settings
+        .iter()
+        .map(|(name, value)| ((*name).into(), Some((*value).into())));
+    TopicChange {
+        partitions: None,
+        settings: settings.collect(),
+    }
 }

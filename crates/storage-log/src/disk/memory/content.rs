@@ -1,117 +1,86 @@
-//! The bytes of a file in memory, and how to take back what was not synced.
+//! The bytes of a file in memory, and what of them a crash leaves.
 
 /// What the hardware promises to write as a whole.
 const SECTOR: usize = 512;
 
-/// Current bytes, and an undo record for each change since the last sync.
+/// Current bytes, what of them is on the medium, and the changes in between.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Content {
     pub(super) bytes: Vec<u8>,
-    unsynced: Vec<Undo>,
+    durable: Vec<u8>,
+    /// Changes since the last sync, in order.
+    unsynced: Vec<Change>,
 }
 
-/// How to take back one change of a file.
+/// One change of a file.
 #[derive(Debug, Clone)]
-enum Undo {
-    Write {
-        at: usize,
-        len: usize,
-        overwritten: Vec<u8>,
-        old_len: usize,
-    },
-    Truncate {
-        cut: Vec<u8>,
-        old_len: usize,
-        new_len: usize,
-    },
-}
-
-/// A change since the last sync that a crash may keep.
-enum Redo {
+enum Change {
     Write { at: usize, bytes: Vec<u8> },
-    Truncate { new_len: usize },
+    Truncate { len: usize },
 }
 
 impl Content {
     /// Bytes without a past.
-    pub(super) fn settled(bytes: Vec<u8>) -> Self {
+    pub(super) fn settled(bytes: Vec<u8>, tracked: bool) -> Self {
         Self {
+            durable: if tracked { bytes.clone() } else { Vec::new() },
             bytes,
             unsynced: Vec::new(),
         }
     }
 
-    /// Everything up to now is on the medium.
+    /// Everything up to now is on the medium, but what a failed sync lost.
     pub(super) fn sync(&mut self) {
+        for change in self.unsynced.drain(..) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    /// A sync failed: what it should have written still reads back, but no later sync brings it to the medium, as with the pages of a file that the
+    /// operating system could not write.
+    pub(super) fn fail_sync(&mut self) {
         self.unsynced.clear();
     }
 
     /// Cuts or extends.
-    pub(super) fn truncate(&mut self, new_len: usize, tracked: bool) {
-        if tracked {
-            let old_len = self.bytes.len();
-            let cut = self.bytes.get(new_len..).unwrap_or_default().to_vec();
-            self.unsynced.push(Undo::Truncate {
-                cut,
-                old_len,
-                new_len,
-            });
-        }
-        self.bytes.resize(new_len, 0);
+    pub(super) fn truncate(&mut self, len: usize, tracked: bool) {
+        self.change(Change::Truncate { len }, tracked);
     }
 
     /// Writes at a position, which may lie behind the end.
     pub(super) fn write(&mut self, at: usize, bytes: &[u8], tracked: bool) {
-        let old_len = self.bytes.len();
-        let end = at + bytes.len();
+        write(&mut self.bytes, at, bytes);
         if tracked {
-            let overwritten = self
-                .bytes
-                .get(at..end.min(old_len))
-                .unwrap_or_default()
-                .to_vec();
-            self.unsynced.push(Undo::Write {
-                at,
-                len: bytes.len(),
-                overwritten,
-                old_len,
-            });
+            let bytes = bytes.to_vec();
+            self.unsynced.push(Change::Write { at, bytes });
         }
-        if at == old_len {
-            self.bytes.extend_from_slice(bytes);
-            return;
+    }
+
+    fn change(&mut self, change: Change, tracked: bool) {
+        change.apply(&mut self.bytes);
+        if tracked {
+            self.unsynced.push(change);
         }
-        if end > old_len {
-            self.bytes.resize(end, 0);
-        }
-        self.bytes[at..end].copy_from_slice(bytes);
     }
 
     /// The synced bytes plus what `choose` keeps of the rest.
     pub(super) fn after_crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Vec<u8> {
-        let mut bytes = self.bytes.clone();
-        let mut redo = Vec::new();
-        for undo in self.unsynced.iter().rev() {
-            redo.push(undo.apply(&mut bytes));
-        }
-        for change in redo.into_iter().rev() {
+        let mut bytes = self.durable.clone();
+        for change in &self.unsynced {
             match change {
-                Redo::Write { at, bytes: new } => {
+                Change::Write { at, bytes: new } => {
                     let kept = match choose(3) {
                         0 => 0,
                         1 => new.len(),
-                        _ => torn_len(at, new.len(), choose),
+                        _ => torn_len(*at, new.len(), choose),
                     };
                     if kept > 0 {
-                        if bytes.len() < at + kept {
-                            bytes.resize(at + kept, 0);
-                        }
-                        bytes[at..at + kept].copy_from_slice(&new[..kept]);
+                        write(&mut bytes, *at, &new[..kept]);
                     }
                 }
-                Redo::Truncate { new_len } => {
+                Change::Truncate { .. } => {
                     if choose(2) == 1 {
-                        bytes.resize(new_len, 0);
+                        change.apply(&mut bytes);
                     }
                 }
             }
@@ -120,42 +89,32 @@ impl Content {
     }
 }
 
+impl Change {
+    fn apply(&self, file: &mut Vec<u8>) {
+        match self {
+            Self::Write { at, bytes } => write(file, *at, bytes),
+            Self::Truncate { len } => file.resize(*len, 0),
+        }
+    }
+}
+
+fn write(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    let end = at + bytes.len();
+    if at == file.len() {
+        file.extend_from_slice(bytes);
+        return;
+    }
+    if end > file.len() {
+        file.resize(end, 0);
+    }
+    file[at..end].copy_from_slice(bytes);
+}
+
 /// How much of a torn write stays: up to the end of some sector.
 fn torn_len(at: usize, len: usize, choose: &mut dyn FnMut(usize) -> usize) -> usize {
     let sectors = (at + len).div_ceil(SECTOR) - at / SECTOR;
     let end = (at / SECTOR + choose(sectors.max(1))) * SECTOR;
     end.saturating_sub(at).min(len)
-}
-
-impl Undo {
-    /// Takes the change back and tells how to make it again.
-    fn apply(&self, bytes: &mut Vec<u8>) -> Redo {
-        match self {
-            Self::Write {
-                at,
-                len,
-                overwritten,
-                old_len,
-            } => {
-                let new = bytes[*at..at + len].to_vec();
-                bytes[*at..at + overwritten.len()].copy_from_slice(overwritten);
-                bytes.truncate(*old_len);
-                Redo::Write {
-                    at: *at,
-                    bytes: new,
-                }
-            }
-            Self::Truncate {
-                cut,
-                old_len,
-                new_len,
-            } => {
-                bytes.truncate((*new_len).min(*old_len));
-                bytes.extend_from_slice(cut);
-                Redo::Truncate { new_len: *new_len }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -186,5 +145,23 @@ mod tests {
         let mut choices = [0, 0, 0, 1].into_iter();
         let hole = content.after_crash(&mut |_| choices.next().expect("as many as asked"));
         assert_eq!((&hole[..7], hole.len()), (&b"synced\0"[..], 603));
+    }
+
+    #[test]
+    fn what_a_failed_sync_lost_is_not_brought_back_by_the_next_one() {
+        let mut content = Content::default();
+        content.write(0, b"lost", true);
+        content.fail_sync();
+        content.write(4, b"kept", true);
+        content.sync();
+        assert_eq!(content.bytes, b"lostkept");
+        assert_eq!(content.after_crash(&mut |_| 1), b"\0\0\0\0kept");
+        content.write(0, b"lost", true);
+        content.sync();
+        assert_eq!(
+            content.after_crash(&mut |_| 0),
+            b"lostkept",
+            "written again"
+        );
     }
 }

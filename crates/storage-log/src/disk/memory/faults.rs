@@ -28,6 +28,11 @@ impl Faults {
         Ok(())
     }
 
+    /// The power is on and a sync would fail.
+    pub(super) fn next_sync_fails(&self) -> bool {
+        self.syncs_left == Some(0) && self.changes_left != Some(0)
+    }
+
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.change()?;
         self.syncs_seen += 1;
