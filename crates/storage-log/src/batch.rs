@@ -26,6 +26,7 @@
 mod builder;
 mod compression;
 mod control;
+mod filter;
 mod header;
 mod on_append;
 mod record;

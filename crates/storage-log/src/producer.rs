@@ -3,7 +3,7 @@
 //! INVARIANT: the table is a function of the batches of the partition in offset order (and of what was forgotten on purpose), so a restart that
 //! reads the same batches arrives at the same table.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::{
     batch::{BatchHeader, BatchView, ControlKind, ControlMarker, ProducerFields, next_sequence},
@@ -94,6 +94,17 @@ impl ProducerTable {
             self.open.insert((first, producer));
         }
         self.producers.insert(producer, entry);
+    }
+
+    /// Last offsets of the newest batch and of the newest marker of each.
+    pub(crate) fn newest_offsets(&self) -> HashSet<i64> {
+        self.producers
+            .values()
+            .flat_map(|entry| {
+                let batch = entry.recent.back().map(|batch| batch.last_offset);
+                batch.into_iter().chain([entry.last_seen])
+            })
+            .collect()
     }
 
     /// First offset of the oldest open transaction.

@@ -15,6 +15,7 @@ const CODEC_MASK: i16 = 0b111;
 const LOG_APPEND_TIME: i16 = 1 << 3;
 const TRANSACTIONAL: i16 = 1 << 4;
 const CONTROL: i16 = 1 << 5;
+const DELETE_HORIZON: i16 = 1 << 6;
 const NO_PRODUCER: i64 = -1;
 
 mod at {
@@ -231,6 +232,16 @@ impl BatchHeader {
     /// The log, not the producer, set the time: the largest timestamp then stands for all records.
     pub(crate) fn is_log_append_time(&self) -> bool {
         self.attributes & LOG_APPEND_TIME != 0
+    }
+
+    /// When the tombstones of the batch may go, if compaction has seen them. Record times count from there.
+    pub(crate) fn delete_horizon(&self) -> Option<i64> {
+        (self.attributes & DELETE_HORIZON != 0).then_some(self.base_timestamp)
+    }
+
+    pub(super) fn set_delete_horizon(&mut self, horizon: i64) {
+        self.attributes |= DELETE_HORIZON;
+        self.base_timestamp = horizon;
     }
 
     pub(crate) fn producer(&self) -> Option<ProducerFields> {

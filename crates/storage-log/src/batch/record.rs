@@ -39,6 +39,11 @@ impl Records {
         usize::try_from(self.header.record_count).unwrap_or(0)
     }
 
+    /// The encoded records.
+    pub(super) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// There is none (compaction leaves such batches).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -65,6 +70,11 @@ pub struct RecordIter<'a> {
 }
 
 impl<'a> RecordIter<'a> {
+    /// Where in the encoded records the next one begins.
+    pub(super) fn position(&self) -> usize {
+        self.records.bytes.len() - self.reader.remaining()
+    }
+
     fn decode(&mut self) -> Result<RecordRef<'a>, BatchError> {
         let header = &self.records.header;
         let index = self.index;

@@ -36,8 +36,22 @@ struct Replay {
 const GONE: (Offset, Offset) = (Offset(-1), Offset(-1));
 
 impl Partition {
-    /// Offsets of the records `base_sequence..=last_sequence` of a producer; -1 for both when retention took them.
+    /// Offsets of the records `base_sequence..=last_sequence` of a producer; -1 for both when retention or compaction took them.
     pub(super) fn locate_duplicate(
+        &self,
+        producer: ProducerFields,
+        last_sequence: i32,
+    ) -> LogResult<(Offset, Offset)> {
+        loop {
+            let generation = self.published.read().generation;
+            match self.search_duplicate(producer, last_sequence) {
+                Err(_) if self.published.read().generation != generation => {}
+                found => return found,
+            }
+        }
+    }
+
+    fn search_duplicate(
         &self,
         producer: ProducerFields,
         last_sequence: i32,

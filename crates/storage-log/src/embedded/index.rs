@@ -57,6 +57,10 @@ impl SegmentIndex {
         }
     }
 
+    pub(crate) fn interval(&self) -> u32 {
+        self.interval
+    }
+
     /// The segment can take a batch that ends at `last_offset`: entries hold 31 bits.
     pub(crate) fn can_hold(&self, last_offset: i64) -> bool {
         last_offset - self.base <= i64::from(i32::MAX)
@@ -102,6 +106,13 @@ impl SegmentIndex {
     /// The largest timestamp becomes the last entry: a reader then knows a sealed segment's range from that entry alone.
     pub(crate) fn seal(&mut self) {
         self.push_time();
+    }
+
+    /// Memory that it takes.
+    pub(crate) fn byte_len(&self) -> usize {
+        size_of::<Self>()
+            + self.offsets.capacity() * size_of::<OffsetEntry>()
+            + self.times.capacity() * size_of::<TimeEntry>()
     }
 
     pub(crate) fn max_timestamp(&self) -> Option<i64> {

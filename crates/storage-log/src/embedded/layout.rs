@@ -12,6 +12,8 @@
 //!   00000000000000000000.seal            what a sealed segment must look like (length, end, checksums of the indexes)
 //!   00000000000000001000.snapshot        producers as they were at that offset
 //!   log-start                            first offset kept, once something was dropped
+//!   compaction                           how far it is compacted, once it was
+//!   exchange                             an exchange of segments that is under way; their new files end in .cleaned
 //!   recovery-point                       below this offset everything was synced
 //! ```
 
@@ -26,6 +28,10 @@ pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const TOPICS: &str = "topics";
 pub(crate) const LOG_START: &str = "log-start";
 pub(crate) const RECOVERY_POINT: &str = "recovery-point";
+pub(crate) const COMPACTION: &str = "compaction";
+pub(crate) const EXCHANGE: &str = "exchange";
+/// Extension of the files of a segment that will replace others.
+pub(crate) const CLEANED: &str = "cleaned";
 /// Extension of a file that was being written; worth nothing after a crash.
 pub(crate) const TEMPORARY: &str = "tmp";
 pub(crate) const TOPIC: &str = "topic";
@@ -66,6 +72,11 @@ impl SegmentFile {
     /// Path of this file of the segment that begins at `base`.
     pub(crate) fn path(self, dir: &Path, base: i64) -> PathBuf {
         dir.join(format!("{base:020}.{}", self.extension()))
+    }
+
+    /// Path of this file of a segment that will replace the one that begins at `base`.
+    pub(crate) fn cleaned_path(self, dir: &Path, base: i64) -> PathBuf {
+        dir.join(format!("{base:020}.{}.{CLEANED}", self.extension()))
     }
 
     /// Reads a name back into what it is and the offset in it.

@@ -22,6 +22,7 @@ use crate::{
         layout,
         partition::Partition,
         periodic::Periodic,
+        read_caches::IndexCache,
         small_file,
         tail::TailBudget,
         topics::{self, StoredTopics, Topic},
@@ -92,6 +93,7 @@ impl EmbeddedLog {
             options.tail_bytes,
             options.tail_total_bytes,
         ));
+        let indexes = IndexCache::new(options.index_cache_bytes);
         let environment = Arc::new(Environment {
             disk,
             clock,
@@ -99,6 +101,7 @@ impl EmbeddedLog {
             options,
             files,
             tails,
+            indexes,
             stopping: AtomicBool::new(false),
         });
         let StoredTopics { topics, damaged } = topics::open_all(&environment)?;

@@ -3,6 +3,8 @@
 //! One lock per partition orders its writers; readers take what was published under another, short one, and read files without any. Topics are
 //! a map behind a read-write lock that only creation and deletion write.
 
+mod aborted;
+mod compaction;
 mod duplicates;
 mod group_commit;
 mod handles;
@@ -36,6 +38,7 @@ pub use log::EmbeddedLog;
 
 use crate::{clock::Clock, disk::Disk, options::LogOptions};
 use handles::FileCache;
+use read_caches::IndexCache;
 use tail::TailBudget;
 
 /// What all partitions share.
@@ -47,6 +50,7 @@ pub(crate) struct Environment {
     pub(crate) options: LogOptions,
     pub(crate) files: FileCache,
     pub(crate) tails: Arc<TailBudget>,
+    pub(crate) indexes: IndexCache,
     /// The log is being dropped: long work ends as soon as it can.
     pub(crate) stopping: AtomicBool,
 }

@@ -7,6 +7,7 @@
 //! ORDER: append = write, then publish, then (by whoever waits) sync.
 
 use std::{
+    collections::HashSet,
     io,
     path::PathBuf,
     sync::{
@@ -21,9 +22,9 @@ use crate::{
     batch::{BatchError, BatchView, ControlKind, ControlMarker, EncodedBatch},
     disk::DiskFile,
     embedded::{
-        Environment, duplicates::ReplayCursors, group_commit::GroupCommit, layout,
-        published::Published, read_caches::ReadCaches, recovery_point, settings::PartitionSettings,
-        small_file::FileKind,
+        Environment, compaction::CompactionState, duplicates::ReplayCursors,
+        group_commit::GroupCommit, layout, published::Published, read_caches::ReadCursors,
+        recovery_point, settings::PartitionSettings, small_file::FileKind,
     },
     error::{LogError, LogResult},
     log::{Appended, Offset, PartitionOffsets, ProducerId, ProducerState, TopicPartition},
@@ -46,8 +47,11 @@ pub(crate) struct Partition {
     writer: Mutex<Writer>,
     pub(super) published: RwLock<Published>,
     pub(super) commit: GroupCommit,
-    pub(super) caches: ReadCaches,
+    pub(super) cursors: ReadCursors,
     pub(super) replays: ReplayCursors,
+    /// Held while the partition is compacted, which ends soon after it is over.
+    pub(super) compacting: Mutex<()>,
+    pub(super) compaction: Mutex<CompactionState>,
     /// Held while segments are removed or exchanged, so that this happens one at a time and not in a folder that is being deleted.
     pub(super) removing: Mutex<()>,
     /// Retention and compaction stay below this offset.
@@ -100,6 +104,7 @@ impl Partition {
         writer: Writer,
         published: Published,
         durable: i64,
+        compaction: CompactionState,
     ) -> Self {
         let dir = layout::partition_dir(&environment.root, &id);
         Self {
@@ -110,8 +115,10 @@ impl Partition {
             writer: Mutex::new(writer),
             published: RwLock::new(published),
             commit: GroupCommit::new(durable),
-            caches: ReadCaches::default(),
+            cursors: ReadCursors::default(),
             replays: ReplayCursors::default(),
+            compacting: Mutex::new(()),
+            compaction: Mutex::new(compaction),
             removing: Mutex::new(()),
             held_from: AtomicI64::new(i64::MAX),
             recovery_point_ends: Mutex::new(false),
@@ -265,6 +272,11 @@ impl Partition {
         self.writer.lock().producers.state(producer)
     }
 
+    /// Offsets at which the newest batch and marker of each producer end: what a restart learns their sequences from.
+    pub(super) fn newest_of_producers(&self) -> HashSet<i64> {
+        self.writer.lock().producers.newest_offsets()
+    }
+
     /// Waits until everything below `up_to` is on disk, if that is the policy.
     pub(crate) fn sync(&self, up_to: Offset) -> LogResult<()> {
         let log_end = self.published.read().log_end;
@@ -309,8 +321,7 @@ impl Partition {
     pub(crate) fn retire(&self) {
         self.writer.lock().deleted = true;
         *self.recovery_point_ends.lock() = true;
-        // An exchange of segments that is under way ends before the folder goes.
-        drop(self.removing.lock());
+        self.wait_for_maintenance();
     }
 
     /// A sync failed.
@@ -327,8 +338,14 @@ impl Partition {
         // Whoever got the lock before the failure is done with it now; later ones are refused.
         drop(self.writer.lock());
         *self.recovery_point_ends.lock() = true;
-        drop(self.removing.lock());
+        self.wait_for_maintenance();
         self.environment.files.forget_below(&self.dir);
+    }
+
+    /// What is removing or exchanging segments ends before the folder goes or somebody else takes it.
+    fn wait_for_maintenance(&self) {
+        drop(self.compacting.lock());
+        drop(self.removing.lock());
     }
 
     /// The topic was deleted, or a successor has the files.

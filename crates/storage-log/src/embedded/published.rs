@@ -1,12 +1,16 @@
 //! What readers of a partition see. The writer changes it after its bytes are in the file, under a short lock.
 
-use std::{collections::HashMap, io, ops::RangeInclusive, path::Path, sync::Arc};
+use std::{collections::HashSet, io, path::Path, sync::Arc};
 
 use crate::{
     batch::BatchView,
     disk::DiskFile,
     embedded::{
-        handles::FileCache, index::SegmentIndex, scan::ScanStart, segment::SealedSegment,
+        aborted::AbortedRanges,
+        handles::FileCache,
+        index::SegmentIndex,
+        scan::ScanStart,
+        segment::{SealedSegment, SegmentId},
         tail::Tail,
     },
     log::{Isolation, Offset, PartitionOffsets},
@@ -16,6 +20,7 @@ use crate::{
 /// The segment that grows.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveSegment {
+    pub(crate) id: SegmentId,
     pub(crate) base: i64,
     pub(crate) path: Arc<Path>,
     /// The file while it has bytes that are not synced; it is not closed before they are.
@@ -61,6 +66,8 @@ pub(crate) struct Published {
     /// In the order of their markers.
     pub(crate) aborted: Vec<AbortedTransaction>,
     pub(crate) tail: Tail,
+    /// Goes up whenever sealed segments are removed or exchanged: a reader that failed with an older list in hand tries again.
+    pub(crate) generation: u64,
 }
 
 /// Where to read an offset from.
@@ -78,6 +85,7 @@ impl Published {
     pub(crate) fn start_segment(&mut self, base: i64, path: Arc<Path>, index_interval: u32) {
         self.index = SegmentIndex::new(base, index_interval);
         self.active = Some(ActiveSegment {
+            id: SegmentId::next(),
             base,
             path,
             unsynced: None,
@@ -177,39 +185,41 @@ impl Published {
         })
     }
 
+    /// One segment takes the place of several, which are neighbours.
+    pub(crate) fn exchange(
+        &mut self,
+        old: &[Arc<SealedSegment>],
+        new: SealedSegment,
+        forgotten: &[AbortedTransaction],
+    ) {
+        let Some(at) = old
+            .first()
+            .and_then(|first| self.sealed.iter().position(|s| Arc::ptr_eq(s, first)))
+        else {
+            return;
+        };
+        self.sealed.splice(at..at + old.len(), [Arc::new(new)]);
+        let forgotten: HashSet<i64> = forgotten.iter().map(|t| t.last_offset).collect();
+        self.aborted.retain(|t| !forgotten.contains(&t.last_offset));
+        self.generation += 1;
+    }
+
+    /// Segments up to that offset are gone; answers with them.
+    pub(crate) fn drop_below(&mut self, offset: i64) -> Vec<Arc<SealedSegment>> {
+        self.log_start = offset;
+        self.aborted.retain(|t| t.last_offset >= offset);
+        let kept_from = self.sealed.partition_point(|s| s.end() <= offset);
+        self.generation += 1;
+        self.sealed.drain(..kept_from).collect()
+    }
+
     /// Removes what read-committed readers must not see. `batches` are in offset order, below the last stable offset.
     pub(crate) fn hide_aborted(&self, batches: &mut Vec<BatchView>) {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
             return;
         };
         let (first, last) = (first.base_offset().0, last.last_offset().0);
-        let mut hidden: HashMap<i64, Vec<RangeInclusive<i64>>> = HashMap::new();
-        let from = self
-            .aborted
-            .partition_point(|transaction| transaction.last_offset < first);
-        for transaction in &self.aborted[from..] {
-            if transaction.first_offset <= last {
-                let range = transaction.first_offset..=transaction.last_offset;
-                hidden.entry(transaction.producer).or_default().push(range);
-            }
-            // Whatever ends later begins at or after this one's last stable offset.
-            if transaction.last_stable_offset > last {
-                break;
-            }
-        }
-        batches.retain(|batch| {
-            let (Some(producer), base) = (batch.producer(), batch.base_offset().0) else {
-                return true;
-            };
-            let Some(ranges) = hidden
-                .get(&producer.id.0)
-                .filter(|_| producer.transactional)
-            else {
-                return true;
-            };
-            // A producer has one transaction at a time, so its ranges are in order and apart.
-            let at = ranges.partition_point(|range| *range.end() < base);
-            ranges.get(at).is_none_or(|range| !range.contains(&base))
-        });
+        let aborted = AbortedRanges::overlapping(&self.aborted, first, last);
+        batches.retain(|batch| !aborted.hide(batch));
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         partition::Partition,
         published::ReadSource,
         scan::{BatchScanner, SCAN_CHUNK_BYTES, ScanStart},
-        segment::SealedSegment,
+        segment::{SealedSegment, SegmentId},
         small_file,
     },
     error::{LogError, LogResult},
@@ -23,7 +23,7 @@ const MIN_CHUNK_BYTES: usize = 16 << 10;
 /// A segment that can be scanned: file, valid bytes, offsets.
 #[derive(Debug)]
 pub(super) struct SegmentReader {
-    pub(super) base: i64,
+    id: SegmentId,
     /// Behind the last offset, for a sealed segment.
     pub(super) sealed_end: Option<i64>,
     scanner: BatchScanner,
@@ -44,7 +44,8 @@ impl Collected {
         if let Some(last) = batches.last() {
             self.next_offset = last.last_offset().0 + 1;
         }
-        batches.retain(|batch| !batch.is_control());
+        // Compaction leaves batches without records where a producer's sequence has to be remembered.
+        batches.retain(|batch| !batch.is_control() && batch.record_count() > 0);
         hide(&mut batches);
         self.bytes += batches.iter().map(BatchView::byte_len).sum::<usize>();
         self.batches.append(&mut batches);
@@ -67,7 +68,7 @@ impl Partition {
             full: false,
         };
         while !collected.full {
-            let (source, end) = {
+            let (source, end, generation) = {
                 let published = self.published.read();
                 let next = collected.next_offset;
                 if next < published.log_start || next > published.log_end {
@@ -103,15 +104,24 @@ impl Partition {
                     collected.full |= collected.bytes >= collected.budget;
                     continue;
                 }
-                (published.source_of(next), end)
+                (published.source_of(next), end, published.generation)
             };
             let Some(source) = source else { break };
-            self.read_segment(source, end, isolation, &mut collected)?;
+            if let Err(error) = self.read_segment(source, end, isolation, &mut collected)
+                && !self.was_rearranged(generation)
+            {
+                return Err(error);
+            }
         }
         Ok(Fetch {
             batches: collected.batches,
             next_offset: Offset(collected.next_offset),
         })
+    }
+
+    /// Retention or compaction has changed the list of segments since: what failed because of that succeeds with the new list.
+    fn was_rearranged(&self, generation: u64) -> bool {
+        self.published.read().generation != generation
     }
 
     /// Reads from one segment until it ends, the reader has enough, or `end` is reached.
@@ -145,15 +155,15 @@ impl Partition {
             found_bytes += batch.byte_len();
             if batch.base_offset().0 >= end || (!first && found_bytes > collected.budget) {
                 collected.full = true;
-                self.caches
-                    .keep_cursor(segment.base, batch.base_offset().0, position);
+                self.cursors
+                    .keep(segment.id, batch.base_offset().0, position);
                 break;
             }
             found.push(batch);
         }
         if !exhausted && !collected.full {
-            self.caches.keep_cursor(
-                segment.base,
+            self.cursors.keep(
+                segment.id,
                 segment.scanner.next_offset(),
                 segment.scanner.position(),
             );
@@ -192,50 +202,41 @@ impl Partition {
         from: i64,
         chunk_bytes: usize,
     ) -> LogResult<SegmentReader> {
-        let (base, sealed_end, file, start, bytes, dense) = match source {
+        match source {
             ReadSource::Active { segment, start } => {
-                let start = self.caches.take_cursor(segment.base, from).unwrap_or(start);
+                let start = self.cursors.take(segment.id, from).unwrap_or(start);
                 let file = segment
                     .file(&self.environment.files)
                     .map_err(LogError::io(|| {
                         format!("open \"{}\"", segment.path.display())
                     }))?;
-                (
-                    segment.base,
-                    None,
-                    file,
-                    start,
-                    segment.bytes,
-                    segment.dense,
-                )
+                let scanner = BatchScanner::new(file, start, segment.bytes, segment.dense);
+                Ok(SegmentReader {
+                    id: segment.id,
+                    sealed_end: None,
+                    scanner: scanner.with_chunk_bytes(chunk_bytes),
+                })
             }
             ReadSource::Sealed(segment) => {
-                let start = match self.caches.take_cursor(segment.base(), from) {
+                let start = match self.cursors.take(segment.id, from) {
                     Some(cursor) => cursor,
                     None => self.index_of(&segment)?.start_for(from),
                 };
                 let file = segment.open(&self.environment, &self.dir)?;
-                (
-                    segment.base(),
-                    Some(segment.end()),
-                    file,
-                    start,
-                    segment.log_bytes(),
-                    segment.dense(),
-                )
+                let scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense());
+                Ok(SegmentReader {
+                    id: segment.id,
+                    sealed_end: Some(segment.end()),
+                    scanner: scanner.with_chunk_bytes(chunk_bytes),
+                })
             }
-        };
-        let scanner = BatchScanner::new(file, start, bytes, dense).with_chunk_bytes(chunk_bytes);
-        Ok(SegmentReader {
-            base,
-            sealed_end,
-            scanner,
-        })
+        }
     }
 
     /// The index of a sealed segment, made again from its log when the files are not what was sealed.
     fn index_of(&self, segment: &SealedSegment) -> LogResult<Arc<SegmentIndex>> {
-        if let Some(index) = self.caches.index(segment.base()) {
+        let cache = &self.environment.indexes;
+        if let Some(index) = cache.get(segment.id) {
             return Ok(index);
         }
         let disk = &*self.environment.disk;
@@ -259,7 +260,7 @@ impl Partition {
             }
         };
         let index = Arc::new(index);
-        self.caches.keep_index(segment.base(), Arc::clone(&index));
+        cache.keep(segment.id, Arc::clone(&index));
         Ok(index)
     }
 
@@ -268,11 +269,11 @@ impl Partition {
         let start = ScanStart::of_segment(segment.base());
         let scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense());
         let mut reader = SegmentReader {
-            base: segment.base(),
+            id: segment.id,
             sealed_end: Some(segment.end()),
             scanner,
         };
-        let mut index = SegmentIndex::new(segment.base(), self.settings().index_interval_bytes);
+        let mut index = SegmentIndex::new(segment.base(), segment.index_interval());
         while let Some((position, batch)) = self.next_batch(&mut reader)? {
             index.observe(batch.header(), position);
         }
@@ -282,6 +283,16 @@ impl Partition {
 
     /// First offset whose batch may hold a timestamp at or after `timestamp`.
     pub(crate) fn offset_for_timestamp(&self, timestamp: i64) -> LogResult<Offset> {
+        loop {
+            let generation = self.published.read().generation;
+            match self.search_by_time(timestamp) {
+                Err(_) if self.was_rearranged(generation) => {}
+                found => return found,
+            }
+        }
+    }
+
+    fn search_by_time(&self, timestamp: i64) -> LogResult<Offset> {
         let (sealed, active, log_start, log_end) = {
             let published = self.published.read();
             let first = published.index.offset_before_timestamp(timestamp);
@@ -336,7 +347,9 @@ impl Partition {
     ) -> LogResult<Option<Offset>> {
         let mut segment = self.segment_reader(source, from, SCAN_CHUNK_BYTES)?;
         while let Some((_, batch)) = self.next_batch(&mut segment)? {
-            let holds_records = !batch.is_control() && batch.last_offset().0 >= log_start;
+            let holds_records = !batch.is_control()
+                && batch.record_count() > 0
+                && batch.last_offset().0 >= log_start;
             if holds_records && batch.max_timestamp() >= timestamp {
                 return Ok(Some(Offset(batch.base_offset().0.max(log_start))));
             }

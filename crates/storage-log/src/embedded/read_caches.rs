@@ -1,58 +1,86 @@
-//! What a partition remembers between reads, so that a reader that goes on where it was needs no index.
+//! What makes the next read cheaper: indexes of sealed segments, shared by all partitions, and per partition where earlier reads ended. Nothing in here
+//! is needed, and all of it is bounded.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
 use crate::embedded::{
     index::SegmentIndex,
     scan::{Expected, ScanStart},
+    segment::SegmentId,
 };
 
-/// Indexes of sealed segments kept in memory per partition: one reader far behind, one near, and room for two more.
-const INDEXES_KEPT: usize = 4;
 /// Positions kept where earlier reads ended: readers go on there without an index.
 const CURSORS_KEPT: usize = 16;
 
-/// What makes the next read cheaper. Nothing in it is needed.
-#[derive(Debug, Default)]
-pub(super) struct ReadCaches {
-    indexes: Mutex<Vec<(i64, Arc<SegmentIndex>)>>,
-    /// Segment base, and where in it an offset begins.
-    cursors: Mutex<Vec<(i64, i64, u64)>>,
+/// Indexes of sealed segments; the longest unused ones make room for others.
+#[derive(Debug)]
+pub(crate) struct IndexCache {
+    limit: usize,
+    state: Mutex<CachedIndexes>,
 }
 
-impl ReadCaches {
-    /// Drops what is known of a segment.
-    pub(super) fn forget(&self, base: i64) {
-        self.indexes.lock().retain(|(of, _)| *of != base);
-        self.cursors.lock().retain(|(of, _, _)| *of != base);
+#[derive(Debug, Default)]
+struct CachedIndexes {
+    indexes: HashMap<SegmentId, (u64, Arc<SegmentIndex>)>,
+    bytes: usize,
+    clock: u64,
+}
+
+impl IndexCache {
+    /// A cache of that many bytes. It keeps one index in any case.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            state: Mutex::default(),
+        }
     }
 
     /// The index of a segment, if it was used lately.
-    pub(super) fn index(&self, base: i64) -> Option<Arc<SegmentIndex>> {
-        let mut indexes = self.indexes.lock();
-        let at = indexes.iter().position(|(of, _)| *of == base)?;
-        let found = indexes.remove(at);
-        let index = Arc::clone(&found.1);
-        indexes.push(found);
-        Some(index)
+    pub(super) fn get(&self, segment: SegmentId) -> Option<Arc<SegmentIndex>> {
+        let mut state = self.state.lock();
+        state.clock += 1;
+        let now = state.clock;
+        let (used, index) = state.indexes.get_mut(&segment)?;
+        *used = now;
+        Some(Arc::clone(index))
     }
 
-    pub(super) fn keep_index(&self, base: i64, index: Arc<SegmentIndex>) {
-        let mut indexes = self.indexes.lock();
-        if indexes.len() == INDEXES_KEPT {
-            indexes.remove(0);
+    pub(super) fn keep(&self, segment: SegmentId, index: Arc<SegmentIndex>) {
+        let mut state = self.state.lock();
+        state.clock += 1;
+        let now = state.clock;
+        state.bytes += index.byte_len();
+        if let Some((_, replaced)) = state.indexes.insert(segment, (now, index)) {
+            state.bytes -= replaced.byte_len();
         }
-        indexes.push((base, index));
+        while state.bytes > self.limit && state.indexes.len() > 1 {
+            let oldest = state.indexes.iter().min_by_key(|(_, (used, _))| *used);
+            let Some(oldest) = oldest.map(|(segment, _)| *segment) else {
+                return;
+            };
+            if let Some((_, removed)) = state.indexes.remove(&oldest) {
+                state.bytes -= removed.byte_len();
+            }
+        }
     }
+}
 
+/// Where reads of a partition ended.
+#[derive(Debug, Default)]
+pub(super) struct ReadCursors {
+    /// A segment, and where in it an offset begins.
+    cursors: Mutex<Vec<(SegmentId, i64, u64)>>,
+}
+
+impl ReadCursors {
     /// Where a read that begins at `offset` in that segment finds it, if an earlier one ended there.
-    pub(super) fn take_cursor(&self, base: i64, offset: i64) -> Option<ScanStart> {
+    pub(super) fn take(&self, segment: SegmentId, offset: i64) -> Option<ScanStart> {
         let mut cursors = self.cursors.lock();
         let at = cursors
             .iter()
-            .position(|(of, at, _)| (*of, *at) == (base, offset))?;
+            .position(|(of, at, _)| (*of, *at) == (segment, offset))?;
         let (_, _, position) = cursors.swap_remove(at);
         Some(ScanStart {
             position,
@@ -61,11 +89,29 @@ impl ReadCaches {
     }
 
     /// A read ended before `offset`, which is at that position.
-    pub(super) fn keep_cursor(&self, base: i64, offset: i64, position: u64) {
+    pub(super) fn keep(&self, segment: SegmentId, offset: i64, position: u64) {
         let mut cursors = self.cursors.lock();
         if cursors.len() == CURSORS_KEPT {
             cursors.remove(0);
         }
-        cursors.push((base, offset, position));
+        cursors.push((segment, offset, position));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_unused_index_makes_room() {
+        let cache = IndexCache::new(3 * SegmentIndex::new(0, 0).byte_len());
+        let ids: Vec<_> = (0..4).map(|_| SegmentId::next()).collect();
+        for id in &ids[..3] {
+            cache.keep(*id, Arc::new(SegmentIndex::new(0, 0)));
+        }
+        assert!(cache.get(ids[0]).is_some());
+        cache.keep(ids[3], Arc::new(SegmentIndex::new(0, 0)));
+        let kept: Vec<_> = ids.iter().map(|id| cache.get(*id).is_some()).collect();
+        assert_eq!(kept, [true, false, true, true]);
     }
 }

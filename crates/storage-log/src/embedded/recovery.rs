@@ -11,6 +11,7 @@ use crate::{
     disk::DiskFile,
     embedded::{
         Environment,
+        compaction::{self, CompactionState},
         index::SegmentIndex,
         layout::{self, SegmentFile, TEMPORARY},
         partition::{LOG_START, Partition, Writer},
@@ -42,7 +43,9 @@ pub(crate) fn open_partition(
         dir: &dir,
         settings,
     };
-    let (writer, published, durable) = recovery.run()?;
+    compaction::recover(environment, &dir)?;
+    let compaction = CompactionState::read(&*environment.disk, &dir)?;
+    let (writer, published, durable) = recovery.run(compaction)?;
     let partition = Partition::new(
         Arc::clone(environment),
         id,
@@ -50,6 +53,7 @@ pub(crate) fn open_partition(
         writer,
         published,
         durable,
+        compaction,
     );
     partition.seal_foreign()?;
     Ok(partition)
@@ -88,7 +92,7 @@ struct Folder {
 type Sealed = Option<(SealedSegment, Vec<AbortedTransaction>)>;
 
 impl Recovery<'_> {
-    fn run(&self) -> LogResult<(Writer, Published, i64)> {
+    fn run(&self, compaction: CompactionState) -> LogResult<(Writer, Published, i64)> {
         let mut folder = self.list()?;
         let recovery_point = recovery_point::read(&*self.environment.disk, self.dir)?;
         let log_start = self.log_start(&mut folder, recovery_point)?;
@@ -120,13 +124,10 @@ impl Recovery<'_> {
                     index_interval: self.settings.index_interval_bytes,
                     base,
                     successor,
-                    foreign: recovery_point.is_none(),
+                    may_have_gaps: recovery_point.is_none() || base < compaction.gaps_below,
                 }
                 .rebuild(&mut producers)?,
             };
-            if segment.dense() && segment.end() != successor {
-                return Err(self.corrupt(segment.end(), successor, "a segment ends too early"));
-            }
             aborted.extend(transactions);
             sealed.push(Arc::new(segment));
         }
@@ -146,11 +147,16 @@ impl Recovery<'_> {
             .filter(|offset| *offset <= active_base)
             .collect();
         let log_end = published.log_end;
-        Ok((
-            Writer::new(producers, log_end, snapshots),
-            published,
-            log_end,
-        ))
+        let mut writer = Writer::new(producers, log_end, snapshots);
+        if published
+            .active
+            .as_ref()
+            .is_some_and(|active| active.bytes > 0)
+        {
+            // Nobody knows when the segment began. From now on is late at worst by the time that a process runs.
+            writer.segment_began = Some(self.environment.clock.now_ms());
+        }
+        Ok((writer, published, log_end))
     }
 
     fn list(&self) -> LogResult<Folder> {
@@ -230,9 +236,8 @@ impl Recovery<'_> {
         let mut loaded = Vec::with_capacity(bases.len());
         for (&base, &successor) in bases.iter().zip(successors) {
             // A seal that does not reach the successor is left from an attempt to seal the segment that a crash undid.
-            let segment = SealedSegment::load(disk, self.dir, base)?.filter(|segment| {
-                segment.end() == successor || (!segment.dense() && segment.end() < successor)
-            });
+            let segment = SealedSegment::load(disk, self.dir, base)?
+                .filter(|segment| segment.end() == successor);
             loaded.push(match segment {
                 Some(segment) => segment
                     .load_aborted(disk, self.dir)?
@@ -371,6 +376,7 @@ impl Recovery<'_> {
             last_stable: log_start,
             aborted: Vec::new(),
             tail: Tail::new(Arc::clone(&self.environment.tails)),
+            generation: 0,
         }
     }
 

@@ -7,8 +7,12 @@ use crate::{
     error::{LogError, LogResult},
 };
 
-/// Removes the files of a segment. What stays is removed when the partition is opened again.
-pub(crate) fn remove_segment(environment: &Environment, dir: &Path, base: i64) {
+/// Removes the files of a segment, fine if they are gone.
+pub(crate) fn remove_segment_files(
+    environment: &Environment,
+    dir: &Path,
+    base: i64,
+) -> LogResult<()> {
     environment.files.forget(&SegmentFile::Log.path(dir, base));
     // ORDER: the log goes last, so that what is left after a crash is found by it.
     for kind in SegmentFile::ALL.into_iter().rev() {
@@ -16,9 +20,16 @@ pub(crate) fn remove_segment(environment: &Environment, dir: &Path, base: i64) {
             continue;
         }
         let path = kind.path(dir, base);
-        if let Err(error) = small_file::remove_if_there(&*environment.disk, &path) {
-            tracing::warn!(path = %path.display(), %error, "a file of a dropped segment stays");
-        }
+        small_file::remove_if_there(&*environment.disk, &path)
+            .map_err(LogError::io(|| format!("remove \"{}\"", path.display())))?;
+    }
+    Ok(())
+}
+
+/// Removes the files of a segment that lies before the log start. What stays is removed when the partition is opened again.
+pub(crate) fn remove_segment(environment: &Environment, dir: &Path, base: i64) {
+    if let Err(error) = remove_segment_files(environment, dir, base) {
+        tracing::warn!(%error, "a file of a dropped segment stays");
     }
 }
 

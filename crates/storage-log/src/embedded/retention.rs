@@ -19,13 +19,14 @@ use crate::{
 };
 
 impl Partition {
-    /// What is due: sealing a segment that has grown for long enough, and retention.
+    /// What is due: sealing a segment that has grown for long enough, retention, compaction.
     pub(crate) fn maintain(&self) -> LogResult<()> {
         if self.is_over() || self.is_poisoned() {
             return Ok(());
         }
         self.roll_if(|writer| self.is_aged(writer))?;
-        self.expire()
+        self.expire()?;
+        self.compact()
     }
 
     /// Applies `retention.ms` and `retention.bytes`.
@@ -74,19 +75,8 @@ impl Partition {
             &LOG_START.frame(offset.0.to_string().as_bytes()),
         )?;
         small_file::sync_dir(disk, &self.dir)?;
-        let dropped = {
-            let mut published = self.published.write();
-            published.log_start = offset.0;
-            published
-                .aborted
-                .retain(|transaction| transaction.last_offset >= offset.0);
-            let kept_from = published
-                .sealed
-                .partition_point(|segment| segment.end() <= offset.0);
-            published.sealed.drain(..kept_from).collect::<Vec<_>>()
-        };
+        let dropped = self.published.write().drop_below(offset.0);
         for segment in dropped {
-            self.caches.forget(segment.base());
             remove_segment(&self.environment, &self.dir, segment.base());
         }
         Ok(())
@@ -104,10 +94,12 @@ fn start_after_expiry(
     let mut bytes = active_bytes + sealed.iter().map(|s| s.log_bytes()).sum::<u64>();
     let mut start = None;
     for segment in sealed.iter().take_while(|s| s.end() <= settled) {
+        // Compaction may have left nothing of it.
+        let is_empty = segment.log_bytes() == 0;
         let too_old = is_expired(segment.max_timestamp(), expired);
         let rest = bytes - segment.log_bytes();
         let too_much = settings.retention_bytes.is_some_and(|limit| rest >= limit);
-        if !too_old && !too_much {
+        if !is_empty && !too_old && !too_much {
             break;
         }
         bytes = rest;

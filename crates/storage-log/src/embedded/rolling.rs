@@ -47,11 +47,16 @@ impl Partition {
         }
     }
 
-    /// The active segment has been growing for longer than `segment.ms`.
+    /// The active segment has been growing for longer than `segment.ms`, or for so long that its records should be compacted.
     pub(super) fn is_aged(&self, writer: &Writer) -> bool {
-        writer.segment_began.is_some_and(|began| {
-            self.environment.clock.now_ms().saturating_sub(began) >= self.settings().segment_ms
-        })
+        let settings = self.settings();
+        let mut limit = settings.segment_ms;
+        if settings.cleanup.compact {
+            limit = limit.min(settings.compaction.max_lag_ms);
+        }
+        writer
+            .segment_began
+            .is_some_and(|began| self.environment.clock.now_ms().saturating_sub(began) >= limit)
     }
 
     /// The file that takes the batch, and where.

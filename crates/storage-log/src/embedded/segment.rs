@@ -6,7 +6,13 @@
 //! A seal that is missing or damaged (or a folder that Kafka wrote) costs a scan of that segment, after which it has one again. An index that
 //! does not match the seal's checksum is made again from the log.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -39,14 +45,29 @@ pub(crate) struct Seal {
     max_timestamp: Option<i64>,
     /// Every offset from base to end is there (not compacted).
     dense: bool,
+    /// Bytes between two entries of its indexes.
+    index_interval: u32,
     offset_index_crc: u32,
     time_index_crc: u32,
     transaction_index_crc: u32,
 }
 
+/// Tells segments apart in caches. A segment that takes the place of another has an id of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SegmentId(u64);
+
+impl SegmentId {
+    /// An id that nothing had since the process started.
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// A segment that never changes again.
 #[derive(Debug)]
 pub(crate) struct SealedSegment {
+    pub(crate) id: SegmentId,
     seal: Seal,
 }
 
@@ -58,8 +79,8 @@ pub(crate) struct UnsealedSegment<'a> {
     pub(crate) index_interval: u32,
     pub(crate) base: i64,
     pub(crate) successor: i64,
-    /// Kafka wrote the folder, and may have compacted it.
-    pub(crate) foreign: bool,
+    /// It was compacted, or Kafka wrote the folder and may have: offsets may be missing.
+    pub(crate) may_have_gaps: bool,
 }
 
 /// Everything about a segment that is to be sealed.
@@ -76,20 +97,28 @@ pub(crate) struct SegmentContent<'a> {
 impl SegmentContent<'_> {
     /// Writes indexes and seal of a segment whose log is on disk. The caller syncs the folder.
     pub(crate) fn seal(&self, disk: &dyn Disk, dir: &Path) -> LogResult<SealedSegment> {
+        self.seal_as(disk, |kind| kind.path(dir, self.base))
+    }
+
+    /// The same under other names.
+    pub(crate) fn seal_as(
+        &self,
+        disk: &dyn Disk,
+        path: impl Fn(SegmentFile) -> PathBuf,
+    ) -> LogResult<SealedSegment> {
         let (seal, files) = self.encode();
         for (kind, bytes) in files {
-            small_file::replace(disk, &kind.path(dir, self.base), &bytes)?;
+            small_file::replace(disk, &path(kind), &bytes)?;
         }
         let body = serde_json::to_vec(&seal).map_err(|error| LogError::Io {
             attempted: "encode a segment's seal".into(),
             source: error.into(),
         })?;
-        small_file::replace(
-            disk,
-            &SegmentFile::Seal.path(dir, self.base),
-            &SEAL.frame(&body),
-        )?;
-        Ok(SealedSegment { seal })
+        small_file::replace(disk, &path(SegmentFile::Seal), &SEAL.frame(&body))?;
+        Ok(SealedSegment {
+            id: SegmentId::next(),
+            seal,
+        })
     }
 
     fn encode(&self) -> (Seal, [(SegmentFile, Vec<u8>); 3]) {
@@ -104,6 +133,7 @@ impl SegmentContent<'_> {
             log_bytes: self.log_bytes,
             max_timestamp: sealed_index.max_timestamp(),
             dense: self.dense,
+            index_interval: self.index.interval(),
             offset_index_crc: crc32c::crc32c(&offsets),
             time_index_crc: crc32c::crc32c(&times),
             transaction_index_crc: crc32c::crc32c(&transactions),
@@ -138,6 +168,11 @@ impl SealedSegment {
         self.seal.max_timestamp
     }
 
+    /// Bytes between two entries of its indexes.
+    pub(crate) fn index_interval(&self) -> u32 {
+        self.seal.index_interval
+    }
+
     /// Reads the seal. `None` when there is none that can be trusted.
     pub(crate) fn load(disk: &dyn Disk, dir: &Path, base: i64) -> LogResult<Option<Self>> {
         let path = SegmentFile::Seal.path(dir, base);
@@ -151,7 +186,10 @@ impl SealedSegment {
         let seal: Option<Seal> = body.and_then(|body| serde_json::from_slice(&body).ok());
         Ok(seal
             .filter(|seal| seal.base_offset == base)
-            .map(|seal| Self { seal }))
+            .map(|seal| Self {
+                id: SegmentId::next(),
+                seal,
+            }))
     }
 
     /// The log file.
@@ -223,7 +261,8 @@ impl UnsealedSegment<'_> {
         let mut index = SegmentIndex::new(base, self.index_interval);
         let mut aborted = Vec::new();
         let mut dense = true;
-        let mut scanner = BatchScanner::new(file, ScanStart::of_segment(base), log_bytes, false);
+        let start = ScanStart::of_segment(base);
+        let mut scanner = BatchScanner::new(file, start, log_bytes, !self.may_have_gaps);
         loop {
             let expected = scanner.next_offset();
             match scanner.next() {
@@ -236,16 +275,26 @@ impl UnsealedSegment<'_> {
                 Err(error) => return Err(error.into_log_error(partition, expected, successor)),
             }
         }
-        let end = scanner.next_offset();
-        if end > successor {
-            return Err(LogError::Corrupt {
-                partition: partition.clone(),
-                from: Offset(successor),
-                to: Offset(end),
-                reason: "two segments hold these offsets".into(),
-            });
+        let damaged = |from, to, reason: &str| LogError::Corrupt {
+            partition: partition.clone(),
+            from: Offset(from),
+            to: Offset(to),
+            reason: reason.into(),
+        };
+        let found_end = scanner.next_offset();
+        if found_end > successor {
+            return Err(damaged(
+                successor,
+                found_end,
+                "two segments hold these offsets",
+            ));
         }
-        dense &= end == successor || !self.foreign;
+        if found_end < successor && !self.may_have_gaps {
+            return Err(damaged(found_end, successor, "a segment ends too early"));
+        }
+        // What may be missing at the end belongs to this segment, so that segments are neighbours always.
+        dense &= found_end == successor;
+        let end = successor;
         let content = SegmentContent {
             base,
             end,

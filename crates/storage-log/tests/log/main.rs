@@ -1,6 +1,7 @@
 //! Behaviour of the embedded log through its public interface.
 
 mod basics;
+mod compaction;
 mod crash;
 mod damage;
 mod kafka;
