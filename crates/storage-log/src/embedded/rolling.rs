@@ -145,6 +145,8 @@ impl Partition {
         let disk = &*self.environment.disk;
         let sealed = content.seal(disk, &self.dir)?;
         snapshot::write(disk, &self.dir, writer.log_end, &writer.producers)?;
+        // ORDER: once the next segment exists, this one may be dropped, and then only the snapshot knows its producers.
+        small_file::sync_dir(disk, &self.dir)?;
         let (path, file) = self.create_log_file(writer.log_end)?;
         {
             let mut published = self.published.write();

@@ -438,6 +438,39 @@ fn an_open_transaction_holds_compaction_back() {
 }
 
 #[test]
+fn a_commit_that_a_power_cut_takes_has_replaced_nothing() {
+    let disk = MemoryDisk::with_crashes();
+    let clock = Arc::new(ManualClock::at(1_000 * HOUR));
+    let log = open(&disk, &clock, 1 << 16);
+    let at = with_topic(&log);
+    let compact = [
+        ("cleanup.policy", "compact"),
+        ("min.cleanable.dirty.ratio", "0"),
+    ];
+    log.alter_topic("events", &changed(&compact))
+        .expect("alter");
+    put(&log, &at, "key", Some("old"), None);
+    put(&log, &at, "key", Some("new"), transactional(1, 0, 0));
+    while disk
+        .files()
+        .iter()
+        .all(|(path, _)| !path.ends_with("00000000000000000000.seal"))
+    {
+        put(&log, &at, "filler", Some("value"), None);
+    }
+    log.end_transaction(&at, ProducerId(1), 0, true)
+        .expect("commit");
+    log.maintain().expect("compact");
+    let log = open(&disk.crash(&mut |_| 0), &clock, 1 << 16);
+    // A coordinator that finds the transaction open aborts it.
+    log.end_transaction(&at, ProducerId(1), 0, false)
+        .expect("abort");
+    let seen = table(&stored(&log, &at, 0, Isolation::ReadCommitted));
+    let value = seen["key"].1.as_deref();
+    assert!(value == Some("new") || value == Some("old"), "{value:?}");
+}
+
+#[test]
 fn both_policies_work_together() {
     let fixture = Fixture::new(1 << 16);
     let both = [

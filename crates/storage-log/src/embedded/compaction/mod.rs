@@ -68,13 +68,18 @@ impl Partition {
             return Ok(());
         }
         let _compacting = self.compacting.lock();
-        let mut work = self.work();
+        let settled = self.settled_below();
+        let log_end = self.published.read().log_end;
+        let mut work = self.work(settled);
         if !self.is_due(&work)? {
             return Ok(());
         }
+        // ORDER: the markers by which transactions are settled are on disk before a record goes because of them. A power cut could take them otherwise,
+        // and the record that replaced another would turn out to be aborted.
+        self.sync_to(log_end)?;
         discard_leftovers(&*self.environment.disk, &self.dir)?;
         while self.pass(&work)? {
-            work = self.work();
+            work = self.work(settled);
             if work.dirty_from >= work.end() {
                 break;
             }
@@ -82,9 +87,8 @@ impl Partition {
         Ok(())
     }
 
-    /// The sealed segments that may be touched.
-    fn work(&self) -> Work {
-        let settled = self.settled_below();
+    /// The sealed segments that may be touched: those that end below `settled`.
+    fn work(&self, settled: i64) -> Work {
         let lag = self.settings().compaction.min_lag_ms;
         let young = self.environment.clock.now_ms().saturating_sub(lag);
         let segments: Vec<_> = self

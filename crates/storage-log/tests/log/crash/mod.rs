@@ -2,22 +2,26 @@
 //! what was not synced (whole writes, torn ones, names), the log is opened on what is left and held against a model: exactly the acknowledged records
 //! are there, plus at most whole batches of the unacknowledged rest, with producers and transactions to match. Then it goes on from there.
 //!
+//! Some runs have retention, some compaction, some both, changed while they run; some have syncs that fail and a partition that is opened again.
+//!
 //! The checker has negative controls: a log that skips the sync and a disk that lies about it must both be caught.
 
+mod model;
+
 use std::{
-    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::Arc,
 };
 
 use highwater_storage_log::{
-    EmbeddedLog, FsyncPolicy, Isolation, Log, LogError, LogOptions, LogResult, MemoryDisk, Offset,
-    ProducerFields, ProducerId, TopicConfig, TopicPartition,
+    BatchBuilder, EmbeddedLog, EncodedBatch, FsyncPolicy, Log, LogError, LogOptions, LogResult,
+    MemoryDisk, Offset, ProducerFields, ProducerId, TopicConfig, TopicPartition,
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use crate::support::*;
+use model::{Entry, Model, key_of};
 
 /// Disk states checked per run of the test; `HIGHWATER_CRASH_STATES` asks for more.
 /// Fewer without optimisation, where a state takes ten times as long.
@@ -32,160 +36,6 @@ fn states() -> u64 {
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(STATES)
-}
-
-/// One batch as it was appended, or a marker.
-#[derive(Debug, Clone, PartialEq)]
-struct Entry {
-    base: i64,
-    values: Vec<String>,
-    producer: Option<ProducerFields>,
-    /// `Some(commit)` for a marker.
-    marker: Option<bool>,
-}
-
-impl Entry {
-    fn end(&self) -> i64 {
-        self.base
-            + if self.marker.is_some() {
-                1
-            } else {
-                self.values.len() as i64
-            }
-    }
-}
-
-/// What the partition should hold.
-#[derive(Debug, Clone, Default)]
-struct Model {
-    entries: Vec<Entry>,
-    /// Written or not: the last call failed in the middle.
-    uncertain: Option<Entry>,
-    acknowledged: i64,
-    /// Log start that is certain, and the one a failed call may have set.
-    log_start: i64,
-    log_start_maybe: i64,
-}
-
-impl Model {
-    fn end(&self) -> i64 {
-        self.entries.last().map_or(0, Entry::end)
-    }
-
-    /// Next sequence and whether a transaction is open, of a producer with epoch 0.
-    fn producer(&self, id: i64) -> (i32, bool) {
-        let mut state = (0, false);
-        for entry in &self.entries {
-            let Some(fields) = entry.producer.filter(|fields| fields.id.0 == id) else {
-                continue;
-            };
-            match entry.marker {
-                Some(_) => state.1 = false,
-                None => {
-                    state = (
-                        fields.base_sequence + entry.values.len() as i32,
-                        fields.transactional,
-                    )
-                }
-            }
-        }
-        state
-    }
-
-    /// What a read-committed reader sees, and the last stable offset.
-    fn committed(&self) -> (Vec<(i64, String)>, i64) {
-        let mut open: BTreeMap<i64, i64> = BTreeMap::new();
-        let mut aborted: Vec<(i64, i64, i64)> = Vec::new();
-        for entry in &self.entries {
-            let Some(fields) = entry.producer.filter(|fields| fields.transactional) else {
-                continue;
-            };
-            match entry.marker {
-                None => drop(open.entry(fields.id.0).or_insert(entry.base)),
-                Some(commit) => {
-                    let first = open
-                        .remove(&fields.id.0)
-                        .expect("a marker ends a transaction");
-                    if !commit {
-                        aborted.push((fields.id.0, first, entry.base));
-                    }
-                }
-            }
-        }
-        let stable = open.values().copied().min().unwrap_or(self.end());
-        let hidden = |entry: &Entry| {
-            entry.producer.is_some_and(|fields| {
-                fields.transactional
-                    && aborted.iter().any(|(id, first, last)| {
-                        *id == fields.id.0 && (*first..=*last).contains(&entry.base)
-                    })
-            })
-        };
-        let seen = self
-            .entries
-            .iter()
-            .filter(|entry| entry.marker.is_none() && entry.base < stable && !hidden(entry));
-        (numbered(seen), stable)
-    }
-
-    /// Holds a log that was opened after a crash against this model and takes over what it kept.
-    fn check(&mut self, log: &EmbeddedLog, at: &TopicPartition) {
-        let offsets = log.offsets(at).expect("the partition opens");
-        let end = offsets.log_end.0;
-        assert!(
-            end >= self.acknowledged,
-            "acknowledged up to {}, the log ends at {end}",
-            self.acknowledged
-        );
-        assert_eq!(
-            offsets.durable, offsets.log_end,
-            "what was found is durable"
-        );
-        assert!(
-            offsets.log_start.0 == self.log_start || offsets.log_start.0 == self.log_start_maybe,
-            "log start {} is neither {} nor {}",
-            offsets.log_start.0,
-            self.log_start,
-            self.log_start_maybe
-        );
-        self.log_start = offsets.log_start.0;
-        self.log_start_maybe = self.log_start;
-        self.entries.extend(self.uncertain.take());
-        self.entries.retain(|entry| entry.base < end);
-        assert_eq!(self.end(), end, "the log ends with a whole batch");
-        self.acknowledged = end;
-
-        let stored = values(log, at, self.log_start, Isolation::ReadUncommitted, 1 << 20);
-        let all = numbered(self.entries.iter().filter(|entry| entry.marker.is_none()));
-        assert_eq!(stored, from(all, self.log_start));
-        let (committed, stable) = self.committed();
-        assert_eq!(offsets.last_stable.0, stable);
-        if stable >= self.log_start {
-            let stored = values(log, at, self.log_start, Isolation::ReadCommitted, 200);
-            assert_eq!(stored, from(committed, self.log_start));
-        }
-        for id in 1..=3 {
-            let (next, open) = self.producer(id);
-            let known = log.producer(at, ProducerId(id)).expect("producer");
-            let known = known.map_or((0, false), |state| {
-                (state.last_sequence + 1, state.open_transaction.is_some())
-            });
-            assert_eq!(known, (next, open), "producer {id}");
-        }
-    }
-}
-
-fn numbered<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<(i64, String)> {
-    entries
-        .flat_map(|entry| (entry.base..).zip(entry.values.iter().cloned()))
-        .collect()
-}
-
-fn from(values: Vec<(i64, String)>, start: i64) -> Vec<(i64, String)> {
-    values
-        .into_iter()
-        .filter(|(offset, _)| *offset >= start)
-        .collect()
 }
 
 /// Does one random thing and tells the model. Answers whether the disk still runs.
@@ -211,7 +61,7 @@ fn step(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut Sma
                 Err(error) => failed(model, open.then_some(marker), &error),
             }
         }
-        75..97 => {
+        75..92 => {
             let up_to = rng.random_range(model.acknowledged..=model.end());
             match log.sync(at, Offset(up_to)) {
                 Ok(()) => {
@@ -221,18 +71,82 @@ fn step(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut Sma
                 Err(error) => failed(model, None, &error),
             }
         }
+        92..95 => maintain(log, at, model, rng),
+        95 => alter(log, at, model, rng),
         _ => {
             let to = rng.random_range(model.log_start..=model.end());
-            model.log_start_maybe = to;
+            // Several calls that failed may each have left their mark.
+            model.retention_uncertain |= model.log_start_maybe != model.log_start;
+            model.log_start_maybe = model.log_start_maybe.max(to);
             match log.drop_below(at, Offset(to)) {
+                Ok(()) if to == model.log_start => true,
                 Ok(()) => {
                     model.log_start = to;
+                    model.log_start_maybe = to;
+                    model.retention_uncertain = false;
                     true
                 }
                 Err(error) => failed(model, None, &error),
             }
         }
     }
+}
+
+/// Retention and compaction, as the topic's settings want them.
+fn maintain(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut SmallRng) -> bool {
+    if rng.random_bool(0.2) {
+        let from = rng
+            .random_bool(0.5)
+            .then(|| Offset(rng.random_range(0..=model.end())));
+        log.hold_from(at, from).expect("hold");
+    }
+    let stable = model.committed().1;
+    let outcome = log.maintain();
+    model.compacted |= log.topic(&at.topic).is_some_and(|topic| {
+        let policy = topic.config.settings.get("cleanup.policy");
+        policy.is_some_and(|policy| policy.contains("compact"))
+    });
+    match outcome {
+        Ok(()) => {
+            let start = log.offsets(at).expect("offsets").log_start.0;
+            assert!(start == model.log_start || (model.log_start..=stable).contains(&start));
+            if start != model.log_start {
+                model.log_start = start;
+                model.log_start_maybe = start;
+                model.retention_uncertain = false;
+            }
+            true
+        }
+        Err(error) => {
+            model.log_start_maybe = stable.max(model.log_start);
+            model.retention_uncertain = true;
+            failed(model, None, &error)
+        }
+    }
+}
+
+/// Another policy from now on.
+fn alter(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut SmallRng) -> bool {
+    let policies = ["delete", "compact", "compact,delete"];
+    let settings = [
+        ("cleanup.policy", policies[rng.random_range(0..3)]),
+        ("retention.bytes", ["-1", "1500"][rng.random_range(0..2)]),
+        ("min.cleanable.dirty.ratio", "0"),
+    ];
+    match log.alter_topic(&at.topic, &changed(&settings)) {
+        Ok(()) => true,
+        Err(error) => failed(model, None, &error),
+    }
+}
+
+/// A batch whose keys follow from its values.
+fn keyed(values: &[&str], producer: Option<ProducerFields>) -> EncodedBatch {
+    let mut builder = BatchBuilder::new();
+    for (i, value) in (0i64..).zip(values) {
+        let key = key_of(value).to_be_bytes();
+        builder.push(1_000 + i, Some(&key), Some(value.as_bytes()), &[]);
+    }
+    builder.finish(producer)
 }
 
 fn append(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut SmallRng) -> bool {
@@ -259,14 +173,14 @@ fn append(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut S
         producer,
         marker: None,
     };
-    match log.append(at, batch_from(&texts, producer)) {
+    match log.append(at, keyed(&texts, producer)) {
         Ok(appended) => {
             assert!(!appended.duplicate, "{entry:?} was never sent before");
             assert_eq!(appended.base_offset.0, entry.base);
             model.entries.push(entry);
             if producer.is_some() && rng.random_bool(0.3) {
                 let again = log
-                    .append(at, batch_from(&texts, producer))
+                    .append(at, keyed(&texts, producer))
                     .expect("a repeat writes nothing");
                 assert!(
                     again.duplicate && again.base_offset == appended.base_offset,
@@ -281,7 +195,10 @@ fn append(log: &EmbeddedLog, at: &TopicPartition, model: &mut Model, rng: &mut S
 
 fn failed(model: &mut Model, uncertain: Option<Entry>, error: &LogError) -> bool {
     assert!(
-        matches!(error, LogError::Io { .. } | LogError::Poisoned { .. }),
+        matches!(
+            error,
+            LogError::Io { .. } | LogError::Poisoned { .. } | LogError::Stopped { .. }
+        ),
         "{error:?}"
     );
     model.uncertain = uncertain;
@@ -313,6 +230,8 @@ fn try_open(disk: &MemoryDisk, setup: Setup) -> LogResult<EmbeddedLog> {
         segment_bytes: setup.segment_bytes,
         index_interval_bytes: 200,
         tail_bytes: 500,
+        // Four keys a pass: most compactions take several.
+        compaction_map_bytes: 5 * 24,
         ..LogOptions::default()
     };
     if setup.lying_disk {
@@ -334,6 +253,25 @@ fn cut_opening_short(disk: MemoryDisk, setup: Setup, rng: &mut SmallRng) -> Memo
     disk.crash(&mut |n| rng.random_range(0..n))
 }
 
+/// Lets a sync fail, then opens the partition again on the disk that works by then. What was not acknowledged may be gone or not, but not later.
+fn fail_a_sync(
+    log: &EmbeddedLog,
+    disk: &MemoryDisk,
+    at: &TopicPartition,
+    model: &mut Model,
+    rng: &mut SmallRng,
+) {
+    disk.fail_syncs_after(Some(rng.random_range(0..4)));
+    for _ in 0..30 {
+        if !step(log, at, model, rng) {
+            break;
+        }
+    }
+    disk.fail_syncs_after(None);
+    log.reopen(at).expect("the disk works again");
+    model.check_running(log, at);
+}
+
 /// Runs one seed: several lives, each ended by a power cut, with several outcomes of each cut checked. Answers how many states were checked.
 fn run(seed: u64, setup: Setup) -> u64 {
     let mut rng = SmallRng::seed_from_u64(seed);
@@ -351,6 +289,9 @@ fn run(seed: u64, setup: Setup) -> u64 {
             checked += 1;
         }
         let log = open(&disk, setup);
+        if rng.random_bool(0.2) {
+            fail_a_sync(&log, &disk, &at, &mut model, &mut rng);
+        }
         disk.halt_after(Some(rng.random_range(0..120)));
         for _ in 0..200 {
             if !step(&log, &at, &mut model, &mut rng) {
