@@ -20,6 +20,7 @@ mod log;
 mod options;
 mod partitioner;
 mod producer;
+pub mod tools;
 
 pub use batch::{
     BatchBuilder, BatchError, BatchView, Compression, ControlKind, ControlMarker, EncodedBatch,

@@ -1,0 +1,256 @@
+//! Appending: large batches against the disk's own rate, small records against the core, many producers against the disk's syncs.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    BatchBuilder, EmbeddedLog, EncodedBatch, FsyncPolicy, Log, LogOptions, LogResult, Offset,
+    TopicConfig, TopicPartition,
+};
+
+use super::{
+    BenchError,
+    figures::{Bar, Figures, Limits},
+    meter::{Meter, Taken, memory_mib, percentile},
+};
+
+/// Bytes of records in a batch of the throughput runs; what producers that linger a little send.
+const BATCH_BYTES: usize = 64 << 10;
+const MIB: usize = 1 << 20;
+
+/// A log in a folder of its own with one topic.
+pub(super) fn open(
+    dir: &Path,
+    fsync: FsyncPolicy,
+) -> Result<(EmbeddedLog, TopicPartition), BenchError> {
+    let options = LogOptions {
+        fsync,
+        ..LogOptions::default()
+    };
+    let log = EmbeddedLog::open(dir, options)?;
+    log.create_topic("bench", TopicConfig::with_partitions(1))?;
+    Ok((log, TopicPartition::new("bench", 0)))
+}
+
+/// A batch of records of that size, keys of eight bytes included.
+pub(super) fn batch(
+    builder: &mut BatchBuilder,
+    record_bytes: usize,
+    records: usize,
+) -> EncodedBatch {
+    let value = [0x5a; 1024];
+    for i in 0..records {
+        let key = (i as u64).to_be_bytes();
+        let value = &value[..(record_bytes - key.len()).min(value.len())];
+        builder.push(1_700_000_000_000 + i as i64, Some(&key), Some(value), &[]);
+    }
+    builder.finish(None)
+}
+
+/// Batches of 1 MiB, each encoded before: what the log adds to the disk's own rate.
+pub(super) fn sequential(
+    dir: &Path,
+    bytes: usize,
+    limits: Limits,
+    out: &mut Figures,
+) -> Result<(), BenchError> {
+    let policies = [
+        ("always, one sync per 100 MB", FsyncPolicy::Always),
+        (
+            "interval of 100 ms",
+            FsyncPolicy::Interval(Duration::from_millis(100)),
+        ),
+        ("never", FsyncPolicy::Never),
+    ];
+    let mut builder = BatchBuilder::new();
+    let one = batch(&mut builder, 1024, MIB / 1040);
+    for (name, fsync) in policies {
+        let dir = dir.join("sequential");
+        let (log, at) = open(&dir, fsync)?;
+        let count = bytes / one.len();
+        let meter = Meter::start();
+        let mut unsynced = 0;
+        for _ in 0..count {
+            let last = log.append(&at, one.clone())?.last_offset;
+            unsynced += one.len();
+            if unsynced >= 100 * MIB {
+                log.sync(&at, Offset(last.0 + 1))?;
+                unsynced = 0;
+            }
+        }
+        let end = log.offsets(&at)?.log_end;
+        log.sync(&at, end)?;
+        if fsync != FsyncPolicy::Never {
+            // Under an interval the rest is on disk after the next one, or when the log closes.
+            drop(log);
+        }
+        let taken = meter.stop();
+        let rate = taken.megabytes(count * one.len());
+        let what = format!("append, 1-MiB batches, fsync {name}");
+        match fsync {
+            FsyncPolicy::Never => out.ours(what, rate, "MB/s"),
+            _ => out.compare(
+                what,
+                rate,
+                "MB/s",
+                (limits.disk_write, "disk write"),
+                Bar::AtLeast(0.8),
+            ),
+        }
+        std::fs::remove_dir_all(&dir).map_err(BenchError::file(&dir))?;
+    }
+    Ok(())
+}
+
+/// Small records in batches, encoded as part of the work; from one producer.
+pub(super) fn records(
+    dir: &Path,
+    bytes: usize,
+    record_bytes: usize,
+    out: &mut Figures,
+) -> Result<(), BenchError> {
+    let policies = [
+        (
+            "interval",
+            FsyncPolicy::Interval(Duration::from_millis(100)),
+        ),
+        ("never", FsyncPolicy::Never),
+    ];
+    for (name, fsync) in policies {
+        let dir = dir.join("records");
+        let (log, at) = open(&dir, fsync)?;
+        let in_batch = BATCH_BYTES / record_bytes;
+        let count = bytes / record_bytes / in_batch;
+        let mut builder = BatchBuilder::new();
+        let meter = Meter::start();
+        for _ in 0..count {
+            log.append(&at, batch(&mut builder, record_bytes, in_batch))?;
+        }
+        let taken = meter.stop();
+        drop(log);
+        let records = count * in_batch;
+        let what = format!("append, {record_bytes} B records, fsync {name}");
+        out.ours(&what, taken.rate(records), "records/s");
+        out.ours(&what, taken.megabytes(records * record_bytes), "MB/s");
+        let what = format!("{what}, per core");
+        let per_core = taken.rate_per_core(records);
+        if record_bytes == 100 && name == "interval" {
+            out.compare(
+                what,
+                per_core,
+                "records/s",
+                (1e6, "1,000,000"),
+                Bar::AtLeast(1.0),
+            );
+        } else {
+            out.ours(what, per_core, "records/s");
+        }
+        std::fs::remove_dir_all(&dir).map_err(BenchError::file(&dir))?;
+    }
+    Ok(())
+}
+
+/// Producers that send one record each and wait until it is on disk.
+pub(super) fn always(
+    dir: &Path,
+    producers: usize,
+    record_bytes: usize,
+    seconds: Duration,
+    limits: Limits,
+    out: &mut Figures,
+) -> Result<(), BenchError> {
+    let dir = dir.join("always");
+    let (log, at) = open(&dir, FsyncPolicy::Always)?;
+    let (taken, mut waits) = acknowledged(&log, &at, producers, record_bytes, seconds)?;
+    let rate = taken.rate(waits.len());
+    let what = format!("append, {record_bytes} B records, fsync always, {producers} producers");
+    let bar = if producers >= 256 {
+        Bar::AtLeast(150.0)
+    } else {
+        Bar::None
+    };
+    out.compare(
+        &*what,
+        rate,
+        "records/s",
+        (limits.sync_rate, "fdatasync rate"),
+        bar,
+    );
+    for (name, part) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
+        out.ours(
+            format!("{what}, {name}"),
+            percentile(&mut waits, part),
+            "ms",
+        );
+    }
+    drop(log);
+    std::fs::remove_dir_all(&dir).map_err(BenchError::file(&dir))
+}
+
+/// Runs the producers; answers with the milliseconds that each record took.
+pub(super) fn acknowledged(
+    log: &EmbeddedLog,
+    at: &TopicPartition,
+    producers: usize,
+    record_bytes: usize,
+    seconds: Duration,
+) -> LogResult<(Taken, Vec<f64>)> {
+    let done = AtomicBool::new(false);
+    let meter = Meter::start();
+    let waits = thread::scope(|scope| {
+        let handles: Vec<_> = (0..producers)
+            .map(|_| scope.spawn(|| produce(log, at, record_bytes, &done)))
+            .collect();
+        thread::sleep(seconds);
+        done.store(true, Ordering::Relaxed);
+        let waits = handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|_| Ok(Vec::new())));
+        waits.collect::<LogResult<Vec<_>>>()
+    })?;
+    Ok((meter.stop(), waits.concat()))
+}
+
+fn produce(
+    log: &EmbeddedLog,
+    at: &TopicPartition,
+    record_bytes: usize,
+    done: &AtomicBool,
+) -> LogResult<Vec<f64>> {
+    let mut builder = BatchBuilder::new();
+    let mut waits = Vec::new();
+    while !done.load(Ordering::Relaxed) {
+        let batch = batch(&mut builder, record_bytes, 1);
+        let before = Instant::now();
+        let last = log.append(at, batch)?.last_offset;
+        log.sync(at, Offset(last.0 + 1))?;
+        waits.push(before.elapsed().as_secs_f64() * 1_000.0);
+    }
+    Ok(waits)
+}
+
+/// Memory while much is appended.
+pub(super) fn memory(dir: &Path, bytes: usize, out: &mut Figures) -> Result<(), BenchError> {
+    let dir = dir.join("memory");
+    let (log, at) = open(&dir, FsyncPolicy::Interval(Duration::from_millis(100)))?;
+    let mut builder = BatchBuilder::new();
+    let one = batch(&mut builder, 1024, MIB / 1040);
+    let mut peak: f64 = 0.0;
+    for i in 0..bytes / one.len() {
+        log.append(&at, one.clone())?;
+        if i % 64 == 0 {
+            peak = peak.max(memory_mib());
+        }
+    }
+    let what = format!(
+        "memory while {} GB are appended, peak",
+        bytes / 1_000_000_000
+    );
+    out.compare(what, peak, "MiB", (64.0, "64 MiB"), Bar::AtMost(1.0));
+    drop(log);
+    std::fs::remove_dir_all(&dir).map_err(BenchError::file(&dir))
+}

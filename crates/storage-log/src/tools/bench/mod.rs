@@ -1,0 +1,100 @@
+//! `highwater bench log`: what the log does, beside what the machine can do, in one run on one folder.
+//!
+//! Rates of the log and limits of the machine are taken one right after the other, so that a machine that is busy with something else changes
+//! both. A figure "per core" divides by CPU time instead of wall time.
+
+mod append;
+mod consume;
+mod figures;
+mod machine;
+mod meter;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Args;
+
+use crate::LogError;
+use figures::Figures;
+
+/// Options of `highwater bench log`.
+#[derive(Debug, Clone, Args)]
+pub struct BenchArgs {
+    /// Folder to measure in; a subfolder is made and removed again [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// MiB written or read by each throughput measurement
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub size: usize,
+    /// Seconds of each latency measurement
+    #[arg(long, default_value_t = 5)]
+    pub seconds: u64,
+    /// GB appended while memory is watched; 0 leaves that out
+    #[arg(long, value_name = "GB", default_value_t = 10)]
+    pub memory: usize,
+    /// Print one JSON document in the end instead of lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Why a measurement ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A file outside the log failed.
+    #[error("could not use \"{}\"", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl BenchError {
+    fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { path, source }
+    }
+}
+
+/// Measures everything and prints it. Answers how many bars were missed.
+pub fn run(args: &BenchArgs) -> Result<usize, BenchError> {
+    let parent = args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let dir = parent.join(format!("highwater-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).map_err(BenchError::file(&dir))?;
+    let measured = measure(&dir, args);
+    std::fs::remove_dir_all(&dir).map_err(BenchError::file(&dir))?;
+    let figures = measured?;
+    figures
+        .finish()
+        .map_err(BenchError::file(Path::new("standard output")))?;
+    Ok(figures.missed())
+}
+
+fn measure(dir: &Path, args: &BenchArgs) -> Result<Figures, BenchError> {
+    let bytes = args.size << 20;
+    let seconds = Duration::from_secs(args.seconds);
+    let mut out = Figures::new(args.json);
+    // First, while this process has used no memory for anything else.
+    if args.memory > 0 {
+        append::memory(dir, args.memory * 1_000_000_000, &mut out)?;
+    }
+    let limits = machine::measure(dir, bytes, seconds, &mut out)?;
+    append::sequential(dir, bytes, limits, &mut out)?;
+    for record_bytes in [100, 1024] {
+        append::records(dir, bytes, record_bytes, &mut out)?;
+        for producers in [16, 256] {
+            append::always(dir, producers, record_bytes, seconds, limits, &mut out)?;
+        }
+        consume::consume(dir, bytes, record_bytes, limits, &mut out)?;
+    }
+    consume::disturb(dir, bytes, seconds, &mut out)?;
+    Ok(out)
+}
