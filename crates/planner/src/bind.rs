@@ -4,6 +4,7 @@
 //! expressions (`name`), the window clause (`window`), then DataFusion's own binder over the relations of the catalog (`context`). What
 //! DataFusion reports is turned into [`crate::PlanError`] with the token's position in `locate`.
 
+mod cast_type;
 mod check;
 mod context;
 mod locate;
@@ -14,6 +15,7 @@ mod source;
 mod wildcard;
 mod window;
 
+pub use cast_type::CastTypes;
 pub(crate) use context::RelationSource;
 pub(crate) use locate::Located;
 pub use pull::rewrite_pull;

@@ -71,6 +71,12 @@ pub enum PlanError {
         /// Why.
         reason: String,
     },
+    /// No type has this name.
+    #[error("type \"{name}\" does not exist")]
+    UnknownType {
+        /// The name.
+        name: String,
+    },
     /// A stream or table of this name exists.
     #[error("\"{name}\" already exists")]
     DuplicateRelation {
@@ -166,6 +172,7 @@ impl PlanError {
             | Self::Unsupported { position, .. }
             | Self::InvalidQuery { position, .. } => *position,
             Self::InvalidType { .. }
+            | Self::UnknownType { .. }
             | Self::DuplicateRelation { .. }
             | Self::UnknownProperty { .. }
             | Self::InvalidProperty { .. }
@@ -191,6 +198,7 @@ impl PlanError {
                 Some("write the relation's name before the column: relation.column")
             }
             Self::DuplicateColumn { .. } => Some("give one of them another name with AS"),
+            Self::UnknownType { .. } => Some("CREATE TYPE gives a name to a type"),
             Self::InvalidType { .. }
             | Self::DuplicateRelation { .. }
             | Self::DataFusion(_)

@@ -31,8 +31,8 @@ use std::sync::Arc;
 use datafusion::execution::SessionState;
 use highwater_sql::{CreateAs, Query};
 
+pub use bind::{CastTypes, plan_create_source, rewrite_pull};
 use bind::{Located, Purpose, bind_query};
-pub use bind::{plan_create_source, rewrite_pull};
 use catalog::{Catalog, QueryId, Relation, RelationId};
 pub use dataflow::plan_source_table;
 use dataflow::{DataflowPlan, lower};

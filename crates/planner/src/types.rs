@@ -52,6 +52,7 @@ pub fn arrow_type(sql: &SqlType) -> PlanResult<DataType> {
                 .collect::<PlanResult<_>>()?;
             DataType::Struct(Fields::from(fields))
         }
+        SqlType::Named(name) => return Err(PlanError::UnknownType { name: name.clone() }),
     })
 }
 

@@ -14,6 +14,8 @@ use datafusion::{
     prelude::SessionConfig,
 };
 
+use highwater_planner::CastTypes;
+
 use crate::{
     pull::{DATABASE, SCHEMA},
     session::Session,
@@ -28,6 +30,8 @@ pub fn library() -> SessionState {
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
     options.sql_parser.collect_spans = true;
+    // The parser has folded all names.
+    options.sql_parser.enable_ident_normalization = false;
     // Stored text is Utf8; a second text type would make results differ from declared types.
     options.sql_parser.map_string_types_to_utf8view = false;
     options.execution.time_zone = Some("UTC".to_owned());
@@ -42,6 +46,7 @@ pub fn library() -> SessionState {
     .concat();
     state = SessionStateBuilder::new_from_existing(state)
         .with_expr_planners(planners)
+        .with_type_planner(Arc::new(CastTypes))
         .build();
     state
 }

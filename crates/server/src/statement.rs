@@ -70,9 +70,7 @@ pub(crate) async fn run(
             query::run(session, query, parameters, script).await?,
         )),
         Statement::Show(show) => show::run(session, show).map(Outcome::Rows),
-        Statement::Describe { name, extended } => {
-            describe::run(session, name, *extended).map(Outcome::Rows)
-        }
+        Statement::Describe(describe) => describe::run(session, describe).map(Outcome::Rows),
         Statement::Explain(explain) => explain::run(session, explain, script)
             .await
             .map(Outcome::Rows),
@@ -100,8 +98,32 @@ pub(crate) async fn run(
         Statement::Discard => variable::discard(session),
         // There is no LISTEN, so there is nothing to end; pools send it on release.
         Statement::Unlisten(_) => Ok(Outcome::Done("UNLISTEN".to_owned())),
+        Statement::CreateType(_)
+        | Statement::DropType(_)
+        | Statement::Alter(_)
+        | Statement::AlterSystem { .. }
+        | Statement::Define { .. }
+        | Statement::Undefine(_)
+        | Statement::Assert(_)
+        | Statement::RunScript(_) => Err(refused(statement)),
         Statement::Empty => Ok(Outcome::Empty),
     }
+}
+
+/// The answer to a statement that the language has and the server has not.
+fn refused(statement: &Statement) -> SqlError {
+    let what = match statement {
+        Statement::CreateType(_) => "CREATE TYPE".to_owned(),
+        Statement::DropType(_) => "DROP TYPE".to_owned(),
+        Statement::Alter(alter) => format!("ALTER {}", alter.kind),
+        Statement::AlterSystem { .. } => "ALTER SYSTEM".to_owned(),
+        Statement::Define { .. } => "DEFINE".to_owned(),
+        Statement::Undefine(_) => "UNDEFINE".to_owned(),
+        Statement::Assert(_) => "ASSERT".to_owned(),
+        Statement::RunScript(_) => "RUN SCRIPT".to_owned(),
+        _ => "this statement".to_owned(),
+    };
+    SqlError::unsupported(format!("{what} is not supported"))
 }
 
 /// Tells parameters and columns of a statement without running it.
@@ -116,9 +138,9 @@ pub(crate) async fn describe(
         Statement::Insert(insert) => insert::describe(session, insert),
         // These look things up and change nothing, so running them tells their columns.
         Statement::Show(show) => Ok(Described::rows(show::run(session, show)?.schema)),
-        Statement::Describe { name, extended } => Ok(Described::rows(
-            describe::run(session, name, *extended)?.schema,
-        )),
+        Statement::Describe(describe) => {
+            Ok(Described::rows(describe::run(session, describe)?.schema))
+        }
         Statement::Explain(_) => Ok(Described::rows(explain::schema())),
         Statement::Print(_) => Ok(Described::rows(print::schema())),
         Statement::Fetch { name, .. } => {
@@ -152,6 +174,14 @@ pub(crate) async fn describe(
         | Statement::Deallocate(_)
         | Statement::Discard
         | Statement::Unlisten(_)
+        | Statement::CreateType(_)
+        | Statement::DropType(_)
+        | Statement::Alter(_)
+        | Statement::AlterSystem { .. }
+        | Statement::Define { .. }
+        | Statement::Undefine(_)
+        | Statement::Assert(_)
+        | Statement::RunScript(_)
         | Statement::Empty => Ok(Described::default()),
     }
 }
@@ -164,6 +194,9 @@ fn changes_data(statement: &Statement) -> bool {
         | Statement::Terminate(_)
         | Statement::Pause(_)
         | Statement::Resume(_)
+        | Statement::CreateType(_)
+        | Statement::DropType(_)
+        | Statement::Alter(_)
         | Statement::Insert(_) => true,
         Statement::Copy(copy) => copy.direction == highwater_sql::CopyDirection::FromStdin,
         _ => false,

@@ -8,9 +8,10 @@ use std::ops::Range;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use crate::error::{Span, SqlError};
+use crate::language::{Dialect, Language};
 use crate::limits::Limits;
 use crate::name;
-use crate::place::Places;
+use crate::origin::Origin;
 
 /// The name of the one schema that sources live in, which clients may write in front of a source's name.
 const DEFAULT_SCHEMA: &str = "public";
@@ -18,44 +19,39 @@ const DEFAULT_SCHEMA: &str = "public";
 /// A place in a list of tokens.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
-    places: Places<'a>,
-    limits: &'a Limits,
+    origin: Origin<'a>,
     tokens: Vec<TokenWithSpan>,
     index: usize,
-    /// Where errors at the end of the tokens point to.
-    end: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the first of `tokens`, which end at byte `end` of the script.
-    pub fn new(
-        places: Places<'a>,
-        limits: &'a Limits,
-        tokens: Vec<TokenWithSpan>,
-        end: usize,
-    ) -> Self {
+    /// A cursor at the first of `tokens`.
+    pub fn new(origin: Origin<'a>, tokens: Vec<TokenWithSpan>) -> Self {
         Self {
-            places,
-            limits,
+            origin,
             tokens,
             index: 0,
-            end,
         }
+    }
+
+    /// Where the tokens are from; errors at their end point to `end`.
+    pub fn origin(&self, end: usize) -> Origin<'a> {
+        Origin { end, ..self.origin }
     }
 
     /// The text the tokens are from.
     pub fn script(&self) -> &'a str {
-        self.places.script
-    }
-
-    /// How to find the tokens in it.
-    pub fn places(&self) -> Places<'a> {
-        self.places
+        self.origin.places.script
     }
 
     /// The bounds to keep to.
     pub fn limits(&self) -> &'a Limits {
-        self.limits
+        self.origin.limits
+    }
+
+    /// Grammar and folding.
+    pub fn language(&self) -> Language {
+        self.origin.language
     }
 
     /// Index of the current token.
@@ -99,8 +95,8 @@ impl<'a> Cursor<'a> {
     pub fn span_at(&self, index: usize) -> Span {
         self.tokens
             .get(index)
-            .map_or(Span::new(self.end, self.end), |token| {
-                self.places.span(token.span)
+            .map_or(Span::new(self.origin.end, self.origin.end), |token| {
+                self.origin.places.span(token.span)
             })
     }
 
@@ -122,7 +118,7 @@ impl<'a> Cursor<'a> {
         if range.is_empty() {
             return "";
         }
-        &self.places.script[self.span_at(range.start).start..self.span_at(range.end - 1).end]
+        &self.origin.places.script[self.span_at(range.start).start..self.span_at(range.end - 1).end]
     }
 
     /// The current token, and on to the next one.
@@ -231,10 +227,9 @@ impl<'a> Cursor<'a> {
             Some(Token::Word(word)) if word.quote_style.is_some() && word.value.is_empty() => {
                 return Err(self.error("a quoted name must not be empty"));
             }
-            Some(Token::Word(word))
-                if word.quote_style.is_some() || !name::is_reserved(&word.value) =>
-            {
-                word.value.clone()
+            Some(Token::Word(word)) if word.quote_style.is_some() => word.value.clone(),
+            Some(Token::Word(word)) if !self.is_reserved(&word.value) => {
+                self.language().identifier_case.fold(&word.value)
             }
             Some(Token::Word(_)) => {
                 return Err(self
@@ -247,6 +242,26 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
+    /// Takes any word, reserved or not: lower case without quotes, as written in quotes.
+    pub fn expect_word(&mut self, what: &str) -> Result<String, SqlError> {
+        match self.peek() {
+            Some(Token::Word(word)) if !word.value.is_empty() => {
+                let text = word.value.clone();
+                self.index += 1;
+                Ok(text)
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    /// Whether a word, in lower case, cannot be a name without quotes.
+    fn is_reserved(&self, word: &str) -> bool {
+        match self.language().dialect {
+            Dialect::Postgres => name::is_reserved(word),
+            Dialect::Ksql => name::is_reserved_in_ksql(word),
+        }
+    }
+
     /// Takes the name of a source, with or without the schema in front of it.
     pub fn expect_source_name(&mut self) -> Result<String, SqlError> {
         let schema_span = self.span();
@@ -254,7 +269,7 @@ impl<'a> Cursor<'a> {
         if !self.accept_token(&Token::Period) {
             return Ok(name);
         }
-        if name != DEFAULT_SCHEMA {
+        if name != DEFAULT_SCHEMA && name != self.language().identifier_case.fold(DEFAULT_SCHEMA) {
             return Err(
                 SqlError::unsupported(format!("schema \"{name}\""), schema_span)
                     .with_hint("every stream and table is in schema \"public\""),
@@ -325,7 +340,7 @@ impl<'a> Cursor<'a> {
             }
         }
         Err(SqlError::syntax(
-            self.places.script,
+            self.origin.places.script,
             self.span(),
             "this bracket is never closed",
         ))
@@ -338,7 +353,7 @@ impl<'a> Cursor<'a> {
 
     /// An error about the current token.
     pub fn error(&self, message: impl Into<String>) -> SqlError {
-        SqlError::syntax(self.places.script, self.span(), message)
+        SqlError::syntax(self.origin.places.script, self.span(), message)
     }
 
     /// An error about the current token that names a known thing that Highwater does not have.

@@ -85,6 +85,56 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.binary_search(&word).is_ok()
 }
 
+/// Words among them that cannot be a name in ksqlDB's dialect. The others are names there, as in ksqlDB.
+const RESERVED_IN_KSQL: &[&str] = &[
+    "and",
+    "as",
+    "between",
+    "by",
+    "case",
+    "cast",
+    "create",
+    "distinct",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "false",
+    "from",
+    "full",
+    "group",
+    "having",
+    "in",
+    "inner",
+    "intersect",
+    "into",
+    "is",
+    "join",
+    "left",
+    "like",
+    "limit",
+    "not",
+    "null",
+    "on",
+    "or",
+    "outer",
+    "right",
+    "select",
+    "then",
+    "true",
+    "union",
+    "using",
+    "values",
+    "when",
+    "where",
+    "with",
+];
+
+/// Whether `word`, in lower case, is a keyword that no unquoted name may be in ksqlDB's dialect.
+pub(crate) fn is_reserved_in_ksql(word: &str) -> bool {
+    RESERVED_IN_KSQL.binary_search(&word).is_ok()
+}
+
 /// Whether `text` can be written as a name without quotes and comes back the same.
 pub(crate) fn is_plain_name(text: &str) -> bool {
     is_plain_word(text) && !is_reserved(text)
@@ -124,6 +174,8 @@ mod tests {
     #[test]
     fn reserved_words_are_sorted() {
         assert!(RESERVED.is_sorted());
+        assert!(RESERVED_IN_KSQL.is_sorted());
+        assert!(RESERVED_IN_KSQL.iter().all(|word| is_reserved(word)));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! The [`Scanner`] finds blanks and statement ends; what stands between blanks goes to the standard tokenizer. The tokens that come out
 //! differ from the standard ones in four ways:
 //! - a location is one in the *script*, not in the text that was given to the tokenizer;
-//! - an unquoted word is in lower case (ASCII letters, as PostgreSQL folds them), and a name in `` ` `` is one in `"`;
+//! - an unquoted word is in lower case (ASCII letters), whatever names fold to in the end, so that keywords can be compared; and a name
+//!   in `` ` `` is one in `"`;
 //! - `E'..'`, `U&'..'`, `N'..'` and `$$..$$` are plain string literals with the text they stand for;
 //! - there are no blanks and no comments.
 
@@ -11,7 +12,9 @@ use sqlparser::tokenizer::{Location, Span as StdSpan, Token, TokenWithSpan, Toke
 
 use crate::dialect::HighwaterDialect;
 use crate::error::{Span, SqlError};
+use crate::language::Language;
 use crate::limits::Limits;
+use crate::origin::Origin;
 use crate::place::{Place, Places};
 use crate::scan::{Piece, PieceKind, Scanner};
 
@@ -23,12 +26,10 @@ const MAX_RUN_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct StatementTokens<'a> {
     pub tokens: Vec<TokenWithSpan>,
-    /// The script, and where the first token stands.
-    pub places: Places<'a>,
+    /// The script from the first token on; its end is the offset of the statement's `;`, or of the end of the text.
+    pub origin: Origin<'a>,
     /// The bytes from the first token to the last; empty if there is none.
     pub span: Span,
-    /// Where the statement ends: the offset of its `;`, or of the end of the text.
-    pub end: usize,
 }
 
 /// Cuts a script into the tokens of its statements, one call each.
@@ -36,6 +37,7 @@ pub(crate) struct Splitter<'a> {
     script: &'a str,
     scanner: Scanner<'a>,
     limits: &'a Limits,
+    language: Language,
     dialect: HighwaterDialect,
     tokens_left: usize,
     /// How far the script is tokenized.
@@ -45,12 +47,13 @@ pub(crate) struct Splitter<'a> {
 
 impl<'a> Splitter<'a> {
     /// A splitter at the start of `script`, which must have passed [`check_text`].
-    pub fn new(script: &'a str, limits: &'a Limits) -> Self {
+    pub fn new(script: &'a str, language: Language, limits: &'a Limits) -> Self {
         Self {
             script,
             scanner: Scanner::new(script),
             limits,
-            dialect: HighwaterDialect::for_tokens(0),
+            language,
+            dialect: HighwaterDialect::new(language.dialect, 0),
             tokens_left: limits.tokens,
             place: Place::start(),
             finished: false,
@@ -104,7 +107,7 @@ impl<'a> Splitter<'a> {
                 }
                 PieceKind::Semicolon => {
                     self.tokenize(pending.take(), &mut statement)?;
-                    statement.end = span.start;
+                    statement.origin.end = span.start;
                     return Ok(Some(statement));
                 }
             }
@@ -116,16 +119,19 @@ impl<'a> Splitter<'a> {
 
     /// A statement that has no tokens yet, and ends with the script.
     fn empty_statement(&self) -> StatementTokens<'a> {
-        let places = Places {
-            script: self.script,
-            start: self.place,
-        };
         let end = self.script.len();
         StatementTokens {
             tokens: Vec::new(),
-            places,
+            origin: Origin {
+                places: Places {
+                    script: self.script,
+                    start: self.place,
+                },
+                limits: self.limits,
+                language: self.language,
+                end,
+            },
             span: Span::new(end, end),
-            end,
         }
     }
 
@@ -143,7 +149,7 @@ impl<'a> Splitter<'a> {
         let tokens = &mut statement.tokens;
         let before = tokens.len();
         if before == 0 {
-            statement.places.start = place;
+            statement.origin.places.start = place;
             statement.span.start = run.start;
         }
         statement.span.end = run.end;
@@ -156,15 +162,18 @@ impl<'a> Splitter<'a> {
                 TokenWithSpan::new(fold(token.token), span)
             })
             .map_err(|error| {
-                let at = statement.places.offset(place.absolute(error.location));
+                let at = statement
+                    .origin
+                    .places
+                    .offset(place.absolute(error.location));
                 SqlError::syntax(
                     self.script,
                     Span::new(at.min(run.end), run.end),
                     lower_first(&error.message),
                 )
             })?;
-        split_closing_brackets(tokens, before);
-        refuse_ambiguous_names(statement.places, &tokens[before..])?;
+        split_operators(tokens, before);
+        refuse_ambiguous_names(statement.origin.places, &tokens[before..])?;
         let count = tokens.len() - before;
         self.tokens_left = self.tokens_left.checked_sub(count).ok_or_else(|| {
             self.too_complex(format!("more than {} tokens", self.limits.tokens), run)
@@ -235,34 +244,41 @@ fn refuse_ambiguous_names(places: Places, tokens: &[TokenWithSpan]) -> Result<()
     Ok(())
 }
 
-/// Cuts `>>>` and longer, which close nested types (`ARRAY<ARRAY<ARRAY<INT>>>`), into the `>>` and `>` that parsers of types know.
-/// They are no operators otherwise. Looks at the tokens from index `from` on.
-fn split_closing_brackets(tokens: &mut Vec<TokenWithSpan>, from: usize) {
-    let is_closing = |token: &Token| matches!(token, Token::CustomBinaryOperator(text) if text.bytes().all(|byte| byte == b'>'));
-    if !tokens[from..].iter().any(|token| is_closing(&token.token)) {
+/// Cuts what PostgreSQL takes for an operator of its own into the tokens that it is: `>>>` and longer close nested types
+/// (`ARRAY<ARRAY<ARRAY<INT>>>`), and `->*` stands for all fields of a struct. Looks at the tokens from index `from` on.
+fn split_operators(tokens: &mut Vec<TokenWithSpan>, from: usize) {
+    let is_glued = |token: &TokenWithSpan| !parts(&token.token).is_empty();
+    if !tokens[from..].iter().any(is_glued) {
         return;
     }
     for token in tokens.split_off(from) {
-        if !is_closing(&token.token) {
+        if !is_glued(&token) {
             tokens.push(token);
             continue;
         }
         let Location { line, mut column } = token.span.start;
-        while column < token.span.end.column {
-            let length = (token.span.end.column - column).min(2);
-            let part = if length == 2 {
-                Token::ShiftRight
-            } else {
-                Token::Gt
-            };
-            let (start, end) = (
-                Location::new(line, column),
-                Location::new(line, column + length),
-            );
-            tokens.push(TokenWithSpan::at(part, start, end));
-            column += length;
+        for part in parts(&token.token) {
+            let start = Location::new(line, column);
+            column += part.to_string().len() as u64;
+            tokens.push(TokenWithSpan::at(part, start, Location::new(line, column)));
         }
     }
+}
+
+/// The tokens that an operator of no meaning is made of; none for any other token.
+fn parts(token: &Token) -> Vec<Token> {
+    let Token::CustomBinaryOperator(text) = token else {
+        return Vec::new();
+    };
+    if text == "->*" {
+        return vec![Token::Arrow, Token::Mul];
+    }
+    if text.bytes().any(|byte| byte != b'>') {
+        return Vec::new();
+    }
+    let mut parts = vec![Token::ShiftRight; text.len() / 2];
+    parts.extend((text.len() % 2 == 1).then_some(Token::Gt));
+    parts
 }
 
 /// A message as it stands behind a colon.
@@ -280,13 +296,13 @@ mod tests {
 
     fn split(script: &str) -> Vec<Vec<(String, String)>> {
         let limits = Limits::default();
-        let mut splitter = Splitter::new(script, &limits);
+        let mut splitter = Splitter::new(script, Language::POSTGRES, &limits);
         let mut statements = Vec::new();
         while let Some(statement) = splitter.next_statement().unwrap() {
             let texts = statement.tokens.iter().map(|token| {
                 (
                     token.token.to_string(),
-                    script[statement.places.span(token.span).range()].to_string(),
+                    script[statement.origin.places.span(token.span).range()].to_string(),
                 )
             });
             statements.push(texts.collect());
@@ -336,6 +352,7 @@ mod tests {
             sources("a<b<c<d>>>"),
             ["a", "<", "b", "<", "c", "<", "d", ">>", ">"]
         );
+        assert_eq!(sources("s->*,a"), ["s", "->", "*", ",", "a"]);
     }
 
     #[test]

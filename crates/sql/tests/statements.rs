@@ -129,7 +129,9 @@ fn types() {
             &format!("CREATE STREAM s (a {canonical}, b INT)"),
         );
         assert_eq!(
-            highwater_sql::parse_type(written).unwrap().to_string(),
+            highwater_sql::parse_type(written, highwater_sql::Language::POSTGRES)
+                .unwrap()
+                .to_string(),
             canonical
         );
     }

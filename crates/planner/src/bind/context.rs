@@ -8,12 +8,13 @@ use datafusion::{
     execution::SessionState,
     logical_expr::{
         AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF,
-        planner::{ExprPlanner, RelationPlanner},
+        planner::{ExprPlanner, RelationPlanner, TypePlanner},
     },
     sql::planner::ContextProvider,
 };
 use highwater_sql::SourceKind;
 
+use super::CastTypes;
 use crate::{
     PlanContext,
     catalog::{Catalog, ROWOFFSET, ROWPARTITION, ROWTIME, Relation},
@@ -120,6 +121,10 @@ impl ContextProvider for BindContext<'_> {
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
         &self.relation_planners
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(CastTypes))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

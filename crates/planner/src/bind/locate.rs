@@ -18,12 +18,9 @@ pub(crate) fn position_of(span: Span) -> Option<Position> {
     (span.start.line > 0).then_some(span.start)
 }
 
-/// An identifier folded as the binder folds it.
+/// An identifier's name. The parser has folded it, whichever way the language folds.
 pub(crate) fn folded(ident: &ast::Ident) -> String {
-    match ident.quote_style {
-        Some(_) => ident.value.clone(),
-        None => ident.value.to_ascii_lowercase(),
-    }
+    ident.value.clone()
 }
 
 /// Finds tokens of one query again by name.
@@ -65,7 +62,7 @@ impl<'a> Located<'a> {
     pub fn function(&self, name: &str) -> Option<Position> {
         let mut finder = Finder(|token: Token| match token {
             Token::Expr(ast::Expr::Function(function)) => last_ident(&function.name)
-                .filter(|ident| folded(ident) == name)
+                .filter(|ident| ident.value.eq_ignore_ascii_case(name))
                 .map(|ident| ident.span),
             _ => None,
         });

@@ -25,6 +25,13 @@ pub fn rewrite_pull(query: &Query, catalog: &dyn Catalog) -> PlanResult<Box<ast:
             Some(hint),
         ));
     }
+    if !query.within.is_empty() {
+        return Err(PlanError::unsupported(
+            "WITHIN in a pull query",
+            start_of(query.body.as_ref()),
+            Some("compare the times in ON or WHERE, or add EMIT CHANGES"),
+        ));
+    }
     if let Some(expr) = query.partition_by.first() {
         return Err(PlanError::unsupported(
             "PARTITION BY in a pull query",

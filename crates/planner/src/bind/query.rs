@@ -75,9 +75,10 @@ pub(crate) fn bind_query(
     Ok(BoundQuery { plan, limit })
 }
 
-/// Strings are `Utf8`, as the columns of relations are; spans let messages tell positions.
+/// Strings are `Utf8`, as the columns of relations are; names are folded already; spans let messages tell positions.
 fn parser_options() -> ParserOptions {
     ParserOptions::new()
+        .with_enable_ident_normalization(false)
         .with_map_string_types_to_utf8view(false)
         .with_collect_spans(true)
 }
@@ -86,6 +87,9 @@ fn check_streaming_clauses(query: &Query) -> PlanResult<()> {
     if query.emit == Some(Emit::Final) {
         let hint = "use EMIT CHANGES; the last row of each window is its final one";
         return Err(PlanError::unsupported("EMIT FINAL", None, Some(hint)));
+    }
+    if !query.within.is_empty() {
+        return Err(PlanError::unsupported("WITHIN in a join", None, None));
     }
     if let Some(expr) = query.partition_by.first() {
         return Err(PlanError::unsupported("PARTITION BY", start_of(expr), None));

@@ -22,6 +22,10 @@ pub fn plan_create_source(
     id: RelationId,
 ) -> PlanResult<Relation> {
     refuse_existing(&create.name, create.or_replace, ctx)?;
+    if create.read_only {
+        let what = format!("CREATE SOURCE {}", create.kind);
+        return Err(PlanError::unsupported(what, None, Some("leave out SOURCE")));
+    }
     let columns = columns(create)?;
     let with = WithClause::read(&create.with)?;
     if create.kind == SourceKind::Table && with.retention_ms.is_some() {
@@ -153,8 +157,11 @@ fn column(kind: SourceKind, definition: &ColumnDef) -> PlanResult<Column> {
         position: None,
         hint: Some(right.to_owned()),
     };
-    let key = match (kind, definition.role) {
+    let key = match (kind, &definition.role) {
         (_, ColumnRole::Value) => false,
+        (_, ColumnRole::Headers | ColumnRole::Header(_)) => {
+            return Err(PlanError::unsupported("a column of headers", None, None));
+        }
         (SourceKind::Stream, ColumnRole::Key) | (SourceKind::Table, ColumnRole::PrimaryKey) => true,
         (SourceKind::Stream, ColumnRole::PrimaryKey) => {
             return Err(wrong_role(

@@ -151,26 +151,24 @@ fn type_name(written: &str) -> Option<String> {
     )
 }
 
+/// An identifier's name, which the parser has folded.
 fn folded(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_ascii_lowercase(),
-    }
+    name.value.clone()
 }
 
 #[cfg(test)]
 mod tests {
-    use sqlparser::{ast::Statement, dialect::PostgreSqlDialect, parser::Parser};
+    use highwater_sql::{Statement, parse_statement};
 
     use super::*;
 
     fn shown(sql: &str) -> Vec<String> {
-        let statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("parses");
-        let Some(Statement::Query(mut query)) = statements.into_iter().next() else {
+        let Statement::Query(query) = parse_statement(sql).expect("parses").statement else {
             panic!("not a query");
         };
-        let names = OutputNames::assign(&mut query);
-        let select = first_select(&mut query.body).expect("a select");
+        let mut body = query.body;
+        let names = OutputNames::assign(&mut body);
+        let select = first_select(&mut body.body).expect("a select");
         let planned: Vec<Field> = select
             .projection
             .iter()

@@ -33,6 +33,7 @@ impl SqlError {
             PlanError::UnknownFunction { .. } => code::UNDEFINED_FUNCTION,
             PlanError::TypeMismatch { .. } => code::DATATYPE_MISMATCH,
             PlanError::InvalidType { .. } => code::INVALID_PARAMETER_VALUE,
+            PlanError::UnknownType { .. } => code::UNDEFINED_OBJECT,
             PlanError::DuplicateRelation { .. } => code::DUPLICATE_TABLE,
             PlanError::DuplicateColumn { .. } => code::DUPLICATE_COLUMN,
             PlanError::ReservedName { .. } => code::RESERVED_NAME,

@@ -6,14 +6,29 @@ use highwater_planner::{
     types::sql_name,
 };
 
+use highwater_sql::Describe;
+
 use super::{rows::SmallResult, unknown_relation};
-use crate::session::{Rows, Session, SessionResult};
+use crate::{
+    session::{Rows, Session, SessionResult},
+    sqlstate::SqlError,
+};
 
 /// Tag of both forms.
 const TAG: &str = "DESCRIBE";
 
+/// Answers what was asked.
+pub fn run(session: &Session, describe: &Describe) -> SessionResult<Rows> {
+    match describe {
+        Describe::Source { name, extended } => source(session, name, *extended),
+        Describe::Sources { .. } | Describe::Function(_) => Err(SqlError::unsupported(format!(
+            "{describe} is not supported"
+        ))),
+    }
+}
+
 /// The columns of a stream or table; extended, everything else about it too.
-pub fn run(session: &Session, name: &str, extended: bool) -> SessionResult<Rows> {
+fn source(session: &Session, name: &str, extended: bool) -> SessionResult<Rows> {
     let catalog = session.server.coordinator.catalog();
     let entry = catalog.entry(name).ok_or_else(|| unknown_relation(name))?;
     let relation = &entry.relation;

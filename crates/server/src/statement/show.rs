@@ -12,6 +12,7 @@ use crate::{
     catalog::builtin::INTERNAL_PREFIX,
     server::Server,
     session::{Rows, Session, SessionResult},
+    sqlstate::SqlError,
 };
 
 /// Tag of all results of this family.
@@ -20,10 +21,20 @@ const TAG: &str = "SHOW";
 /// Answers what was asked.
 pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
     match show {
-        Show::Streams => relations(&session.server, SourceKind::Stream),
-        Show::Tables => relations(&session.server, SourceKind::Table),
-        Show::Topics { all } => topics(&session.server, *all),
-        Show::Queries => queries(&session.server),
+        Show::Streams { extended: true }
+        | Show::Tables { extended: true }
+        | Show::Topics { extended: true, .. }
+        | Show::Queries { extended: true }
+        | Show::Functions
+        | Show::Types
+        | Show::Variables => Err(SqlError::unsupported(format!("{show} is not supported"))),
+        Show::Streams { extended: false } => relations(&session.server, SourceKind::Stream),
+        Show::Tables { extended: false } => relations(&session.server, SourceKind::Table),
+        Show::Topics {
+            all,
+            extended: false,
+        } => topics(&session.server, *all),
+        Show::Queries { extended: false } => queries(&session.server),
         Show::Variable(name) => {
             let (name, value) = session.variables.show(name)?;
             SmallResult::new(TAG).text(name, [value]).finish()

@@ -1,4 +1,4 @@
-//! `CREATE STREAM|TABLE`, over a topic or as a query.
+//! `CREATE STREAM|TABLE`, over a topic or as a query; `CREATE TYPE`; `ALTER STREAM|TABLE`.
 
 use std::collections::HashSet;
 
@@ -6,62 +6,164 @@ use sqlparser::tokenizer::Token;
 
 use super::properties::accept_properties;
 use super::types::expect_type;
-use super::{query, unsupported};
-use crate::ast::{ColumnDef, ColumnRole, CreateAs, CreateSource, SourceKind, Statement};
+use super::{query, session, unsupported};
+use crate::ast::{
+    Alter, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, SourceKind, SqlType,
+    Statement,
+};
 use crate::cursor::Cursor;
 use crate::error::SqlError;
 
-/// `CREATE [OR REPLACE] STREAM|TABLE [IF NOT EXISTS] name [(columns)] [WITH (..)] [AS query]`.
+/// What stands in front of the name of a stream or table.
+pub(super) struct Head {
+    kind: SourceKind,
+    or_replace: bool,
+    read_only: bool,
+    if_not_exists: bool,
+}
+
+impl Head {
+    /// A declaration that is compared, not made.
+    pub(super) fn of_assertion(kind: SourceKind) -> Self {
+        Self {
+            kind,
+            or_replace: false,
+            read_only: false,
+            if_not_exists: false,
+        }
+    }
+}
+
+/// `CREATE [OR REPLACE] [SOURCE] STREAM|TABLE [IF NOT EXISTS] name [(columns)] [WITH (..)] [AS query]`, `CREATE TYPE ..`.
 pub(super) fn create(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     let start = cursor.index();
     cursor.expect("create")?;
+    if cursor.accept("type") {
+        return create_type(cursor);
+    }
     let or_replace = cursor.accept_words(&["or", "replace"]);
+    let read_only = cursor.accept("source");
     let Some(kind) = accept_kind(cursor) else {
         cursor.rewind(start);
         return Err(unsupported::statement(cursor));
     };
-    let if_not_exists = cursor.accept_words(&["if", "not", "exists"]);
-    let name = cursor.expect_source_name()?;
-    let columns_at = cursor.span();
-    let columns = if cursor.at(&Token::LParen) {
-        Some(expect_columns(cursor)?)
-    } else {
-        None
+    let head = Head {
+        kind,
+        or_replace,
+        read_only,
+        if_not_exists: cursor.accept_words(&["if", "not", "exists"]),
     };
-    let with = accept_properties(cursor)?;
+    let columns_at = cursor.span();
+    let source = expect_source(cursor, head)?;
     if !cursor.accept("as") {
-        return match columns {
-            Some(columns) => {
-                cursor.expect_end()?;
-                Ok(Statement::CreateSource(CreateSource {
-                    kind,
-                    or_replace,
-                    if_not_exists,
-                    name,
-                    columns,
-                    with,
-                }))
-            }
-            None if cursor.at_end() => {
-                Err(cursor.expected("columns in parentheses, or AS and a query"))
-            }
-            None => Err(cursor.expected("columns in parentheses, WITH or AS")),
-        };
+        if source.columns.is_empty() && source.with.0.is_empty() {
+            return Err(match cursor.at_end() {
+                true => cursor.expected("columns in parentheses, or AS and a query"),
+                false => cursor.expected("columns in parentheses, WITH or AS"),
+            });
+        }
+        cursor.expect_end()?;
+        return Ok(Statement::CreateSource(source));
     }
-    if columns.is_some() {
+    if !source.columns.is_empty() {
         return Err(
             SqlError::unsupported("a list of columns beside AS", columns_at)
                 .with_hint("the query gives the columns: name them there with AS"),
+        );
+    }
+    if read_only {
+        return Err(
+            SqlError::unsupported("SOURCE beside AS", cursor.span()).with_hint("leave out SOURCE")
         );
     }
     let query = query::rest(cursor)?;
     Ok(Statement::CreateAs(CreateAs {
         kind,
         or_replace,
+        if_not_exists: source.if_not_exists,
+        name: source.name,
+        with: source.with,
+        query,
+    }))
+}
+
+/// `name [(columns)] [WITH (..)]`.
+pub(super) fn expect_source(cursor: &mut Cursor, head: Head) -> Result<CreateSource, SqlError> {
+    let name = cursor.expect_source_name()?;
+    let columns = match cursor.at(&Token::LParen) {
+        true => expect_columns(cursor)?,
+        false => Vec::new(),
+    };
+    Ok(CreateSource {
+        kind: head.kind,
+        or_replace: head.or_replace,
+        read_only: head.read_only,
+        if_not_exists: head.if_not_exists,
+        name,
+        columns,
+        with: accept_properties(cursor)?,
+    })
+}
+
+/// `CREATE TYPE [IF NOT EXISTS] name AS type`, behind `TYPE`.
+fn create_type(cursor: &mut Cursor) -> Result<Statement, SqlError> {
+    let if_not_exists = cursor.accept_words(&["if", "not", "exists"]);
+    let name = cursor.expect_name("the name of a type")?;
+    cursor.expect("as")?;
+    if let Some(what @ ("enum" | "range")) = cursor.word() {
+        let what = format!("CREATE TYPE AS {}", what.to_uppercase());
+        return Err(cursor.unsupported(what).with_hint("use STRING"));
+    }
+    if cursor.at(&Token::LParen) {
+        return Err(cursor
+            .expected("a type")
+            .with_hint("write STRUCT<name type, ..>"));
+    }
+    Ok(Statement::CreateType(CreateType {
         if_not_exists,
         name,
-        with,
-        query,
+        data_type: expect_type(cursor)?,
+    }))
+}
+
+/// `ALTER STREAM|TABLE name ADD [COLUMN] name type, ..`, `ALTER SYSTEM ..`.
+pub(super) fn alter(cursor: &mut Cursor) -> Result<Statement, SqlError> {
+    let start = cursor.index();
+    cursor.expect("alter")?;
+    if cursor.accept("system") {
+        return session::alter_system(cursor);
+    }
+    let Some(kind) = accept_kind(cursor) else {
+        cursor.rewind(start);
+        return Err(unsupported::statement(cursor));
+    };
+    let name = cursor.expect_source_name()?;
+    let mut columns: Vec<(String, SqlType)> = Vec::new();
+    let mut names = HashSet::new();
+    loop {
+        if let Some(verb @ ("drop" | "rename" | "alter" | "owner" | "set")) = cursor.word() {
+            let what = format!("ALTER {kind} .. {}", verb.to_uppercase());
+            return Err(cursor
+                .unsupported(what)
+                .with_hint("the one change is ADD COLUMN"));
+        }
+        cursor.expect("add")?;
+        cursor.accept("column");
+        let start = cursor.index();
+        let column = cursor.expect_name("the name of a column")?;
+        if !names.insert(column.clone()) {
+            cursor.rewind(start);
+            return Err(cursor.error("this column is added twice"));
+        }
+        columns.push((column, expect_type(cursor)?));
+        if !cursor.accept_token(&Token::Comma) {
+            break;
+        }
+    }
+    Ok(Statement::Alter(Alter {
+        kind,
+        name,
+        columns,
     }))
 }
 
@@ -73,7 +175,7 @@ pub(super) fn accept_kind(cursor: &mut Cursor) -> Option<SourceKind> {
     }
 }
 
-/// `(name type [KEY | PRIMARY KEY], .. [, PRIMARY KEY (name, ..)])`.
+/// `(name type [KEY | PRIMARY KEY | HEADERS | HEADER('key')], .. [, PRIMARY KEY (name, ..)])`.
 fn expect_columns(cursor: &mut Cursor) -> Result<Vec<ColumnDef>, SqlError> {
     let mut columns: Vec<ColumnDef> = Vec::new();
     let mut names = HashSet::new();
@@ -105,6 +207,13 @@ fn expect_column(cursor: &mut Cursor) -> Result<ColumnDef, SqlError> {
         ColumnRole::PrimaryKey
     } else if cursor.accept("key") {
         ColumnRole::Key
+    } else if cursor.accept("headers") {
+        ColumnRole::Headers
+    } else if cursor.accept("header") {
+        cursor.expect_token(&Token::LParen)?;
+        let key = cursor.expect_string("the key of a header in single quotes")?;
+        cursor.expect_token(&Token::RParen)?;
+        ColumnRole::Header(key)
     } else {
         ColumnRole::Value
     };
@@ -118,13 +227,13 @@ fn expect_column(cursor: &mut Cursor) -> Result<ColumnDef, SqlError> {
             .unsupported("NULL and NOT NULL of a column")
             .with_hint("every value column can be NULL")),
         Some(
-            word @ ("headers" | "header" | "default" | "unique" | "check" | "references"
-            | "generated" | "collate" | "constraint"),
+            word @ ("default" | "unique" | "check" | "references" | "generated" | "collate"
+            | "constraint"),
         ) => {
             let what = format!("{} of a column", word.to_uppercase());
             Err(cursor.unsupported(what))
         }
-        Some(_) => Err(cursor.expected("KEY, PRIMARY KEY, \",\" or \")\"")),
+        Some(_) => Err(cursor.expected("KEY, PRIMARY KEY, HEADERS, \",\" or \")\"")),
     }
 }
 

@@ -3,19 +3,22 @@
 use sqlparser::ast::{self as std_ast, SetExpr};
 use sqlparser::tokenizer::Token;
 
+use super::properties::accept_properties;
 use super::query;
-use crate::ast::{Insert, InsertSource, Query, Statement};
+use crate::ast::{Insert, InsertSource, Properties, Query, Statement};
 use crate::cursor::Cursor;
 use crate::error::SqlError;
 
-/// `INSERT INTO name [(columns)] VALUES (..), ..` or `INSERT INTO name [(columns)] query`.
+/// `INSERT INTO name [(columns)] VALUES (..), ..` or `INSERT INTO name [WITH (..)] [(columns)] query`.
 pub(super) fn insert(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     cursor.expect("insert")?;
     cursor.expect("into")?;
     let name = cursor.expect_source_name()?;
-    if cursor.at_words(&["with"]) && cursor.peek_at(1) == Some(&Token::LParen) {
-        return Err(cursor.unsupported("WITH (..) in INSERT"));
-    }
+    let with_at = cursor.span();
+    let with = match cursor.at_words(&["with"]) && cursor.peek_at(1) == Some(&Token::LParen) {
+        true => accept_properties(cursor)?,
+        false => Properties::default(),
+    };
     let has_columns = cursor.at(&Token::LParen)
         && !matches!(cursor.word_at(1), Some("select" | "values" | "with"))
         && cursor.peek_at(1) != Some(&Token::LParen);
@@ -36,11 +39,18 @@ pub(super) fn insert(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     }
     refuse_suffixes(cursor)?;
     let source = match plain_values(query::rest(cursor)?) {
+        Ok(_) if !with.0.is_empty() => {
+            return Err(
+                SqlError::unsupported("WITH (..) in INSERT .. VALUES", with_at)
+                    .with_hint("it is for INSERT INTO .. SELECT"),
+            );
+        }
         Ok(rows) => InsertSource::Values(rows),
         Err(query) => InsertSource::Query(query),
     };
     Ok(Statement::Insert(Insert {
         name,
+        with,
         columns,
         source,
     }))
@@ -92,6 +102,7 @@ fn plain_values(query: Query) -> Result<Vec<Vec<std_ast::Expr>>, Query> {
         && body.fetch.is_none()
         && body.locks.is_empty()
         && body.for_clause.is_none()
+        && query.within.is_empty()
         && query.window.is_none()
         && query.partition_by.is_empty()
         && query.emit.is_none();

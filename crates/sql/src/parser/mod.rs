@@ -1,5 +1,6 @@
 //! Tokens to statements: one function for each family of statements, and the table that chooses among them.
 
+mod assert;
 mod copy;
 mod create;
 mod cursors;
@@ -13,6 +14,7 @@ pub(crate) mod streaming;
 mod transaction;
 mod types;
 mod unsupported;
+mod windows;
 
 pub use types::parse_type;
 
@@ -21,6 +23,7 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{Explain, ExplainTarget, Statement};
 use crate::cursor::Cursor;
 use crate::error::{Span, SqlError};
+use crate::language::Language;
 use crate::limits::Limits;
 use crate::token::{self, Splitter, StatementTokens};
 
@@ -33,16 +36,19 @@ pub struct ParsedStatement {
     pub text: String,
     /// Where that text stands in the script.
     pub span: Span,
+    /// How the text was read.
+    pub language: Language,
 }
 
 impl ParsedStatement {
-    /// The statement as canonical text that is known to parse to the same statement again: what may be stored in its place.
+    /// The statement as canonical text that is known to parse to the same statement again in the same language: what may be stored, with
+    /// the language, in its place.
     ///
     /// Fails for a statement whose standard part the standard tree does not write back exactly. That is an error of ours or the standard
     /// parser's, and better found before the text is stored than when it is read.
     pub fn canonical_text(&self) -> Result<String, SqlError> {
         let text = self.statement.to_string();
-        match parse_statement(&text) {
+        match parse_statement_in(&text, self.language) {
             Ok(again) if again.statement == self.statement => Ok(text),
             _ => Err(SqlError::unsupported(
                 "this spelling, which cannot be written back,",
@@ -52,28 +58,33 @@ impl ParsedStatement {
     }
 }
 
-/// Parses all statements of a script, within the default [`Limits`].
+/// Parses all statements of a script in the default language, within the default [`Limits`]. See [`parse_script_within`].
+pub fn parse_script(script: &str) -> Result<Vec<ParsedStatement>, SqlError> {
+    parse_script_in(script, Language::default())
+}
+
+/// Parses all statements of a script, within the default [`Limits`]. See [`parse_script_within`].
+pub fn parse_script_in(script: &str, language: Language) -> Result<Vec<ParsedStatement>, SqlError> {
+    parse_script_within(script, language, &Limits::default())
+}
+
+/// Parses all statements of a script, within `limits`.
 ///
 /// Empty statements between others are left out, as PostgreSQL does; a script with nothing but blanks is one
 /// [`Statement::Empty`], so that the result is never empty.
-pub fn parse_script(script: &str) -> Result<Vec<ParsedStatement>, SqlError> {
-    parse_script_within(script, &Limits::default())
-}
-
-/// Parses all statements of a script, within `limits`. See [`parse_script`].
 pub fn parse_script_within(
     script: &str,
+    language: Language,
     limits: &Limits,
 ) -> Result<Vec<ParsedStatement>, SqlError> {
     token::check_text(script, limits)?;
     let mut statements = Vec::new();
-    let mut splitter = Splitter::new(script, limits);
+    let mut splitter = Splitter::new(script, language, limits);
     while let Some(tokens) = splitter.next_statement()? {
         let StatementTokens {
             tokens,
-            places,
+            origin,
             span,
-            end,
         } = tokens;
         if tokens.is_empty() {
             continue;
@@ -82,13 +93,14 @@ pub fn parse_script_within(
             let what = format!("more than {} statements in one script", limits.statements);
             return Err(SqlError::TooComplex { what, span });
         }
-        let mut cursor = Cursor::new(places, limits, tokens, end);
+        let mut cursor = Cursor::new(origin, tokens);
         let statement = statement(&mut cursor)?;
         cursor.expect_end()?;
         statements.push(ParsedStatement {
             statement,
             text: script[span.range()].to_string(),
             span,
+            language,
         });
     }
     if statements.is_empty() {
@@ -97,14 +109,20 @@ pub fn parse_script_within(
             statement: Statement::Empty,
             text: String::new(),
             span: end,
+            language,
         });
     }
     Ok(statements)
 }
 
-/// Parses a text that holds exactly one statement, with or without a `;` behind it. A blank text is [`Statement::Empty`].
+/// Parses a text that holds exactly one statement in the default language. See [`parse_statement_in`].
 pub fn parse_statement(text: &str) -> Result<ParsedStatement, SqlError> {
-    let mut statements = parse_script(text)?.into_iter();
+    parse_statement_in(text, Language::default())
+}
+
+/// Parses a text that holds exactly one statement, with or without a `;` behind it. A blank text is [`Statement::Empty`].
+pub fn parse_statement_in(text: &str, language: Language) -> Result<ParsedStatement, SqlError> {
+    let mut statements = parse_script_in(text, language)?.into_iter();
     let first = statements.next();
     match (first, statements.next()) {
         (Some(only), None) => Ok(only),
@@ -130,6 +148,7 @@ fn statement(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     match verb.as_str() {
         "select" | "with" | "values" | "table" => query::rest(cursor).map(Statement::Query),
         "create" => create::create(cursor),
+        "alter" => create::alter(cursor),
         "drop" => source::drop(cursor),
         "describe" | "desc" => source::describe(cursor),
         "print" => source::print(cursor),
@@ -138,6 +157,10 @@ fn statement(cursor: &mut Cursor) -> Result<Statement, SqlError> {
         "terminate" | "pause" | "resume" => source::query_control(cursor),
         "show" | "list" => show::show(cursor),
         "explain" => explain(cursor),
+        "assert" => assert::assert(cursor),
+        "define" => session::define(cursor),
+        "undefine" => session::undefine(cursor),
+        "run" => session::run_script(cursor),
         "set" => session::set(cursor),
         "unset" | "reset" => session::unset(cursor),
         "deallocate" => session::deallocate(cursor),

@@ -42,24 +42,13 @@ pub(super) fn expect_property_name(cursor: &mut Cursor) -> Result<String, SqlErr
     if let Some(text) = cursor.accept_string() {
         return Ok(text.to_lowercase());
     }
-    let mut name = expect_part(cursor, what)?;
+    // Any word will do: TIMESTAMP, FORMAT and the like are property names.
+    let mut name = cursor.expect_word(what)?;
     while cursor.accept_token(&Token::Period) {
         name.push('.');
-        name.push_str(&expect_part(cursor, what)?);
+        name.push_str(&cursor.expect_word(what)?);
     }
     Ok(name.to_lowercase())
-}
-
-/// One word of a property's name. Any word will do: `TIMESTAMP`, `FORMAT` and the like are property names.
-fn expect_part(cursor: &mut Cursor, what: &str) -> Result<String, SqlError> {
-    match cursor.peek() {
-        Some(Token::Word(word)) => {
-            let part = word.value.clone();
-            cursor.next();
-            Ok(part)
-        }
-        _ => Err(cursor.expected(what)),
-    }
 }
 
 /// A literal: `'text'`, a number with or without a sign, TRUE or FALSE.

@@ -10,7 +10,7 @@ use super::streaming::{self, Lifted};
 use crate::ast::Query;
 use crate::cursor::Cursor;
 use crate::error::{Span, SqlError};
-use crate::standard::{self, Source};
+use crate::standard;
 
 /// The query that all the remaining tokens make up.
 pub(super) fn rest(cursor: &mut Cursor) -> Result<Query, SqlError> {
@@ -25,37 +25,57 @@ pub(super) fn in_parentheses(cursor: &mut Cursor) -> Result<Query, SqlError> {
     Ok(query)
 }
 
+/// The expressions in the parentheses that the cursor is at, separated by commas.
+pub(super) fn expressions_in_parentheses(
+    cursor: &mut Cursor,
+) -> Result<Vec<std_ast::Expr>, SqlError> {
+    let close = cursor.find_close()?;
+    let origin = cursor.origin(cursor.span_at(close).start);
+    let tokens = cursor.take_tokens(cursor.index() + 1..close);
+    cursor.rewind(close);
+    cursor.expect_token(&Token::RParen)?;
+    standard::parse_expressions(origin, tokens)
+}
+
 /// The query that the tokens of `range` make up; leaves the cursor behind them.
 fn query(cursor: &mut Cursor, range: Range<usize>) -> Result<Query, SqlError> {
     let behind = range.end;
     let range = strip_parentheses(cursor, range);
     let start = cursor.span_at(range.start);
     let end = cursor.span_at(range.end).start;
-    let source = Source {
-        places: cursor.places(),
-        limits: cursor.limits(),
-        end,
-    };
+    let origin = cursor.origin(end);
     let tokens = cursor.take_tokens(range);
     cursor.rewind(behind);
     let Lifted {
         tokens,
+        within,
         window,
         partition_by,
         emit,
-    } = streaming::lift(source, tokens)?;
-    let body = standard::parse_query(source, tokens)?;
+    } = streaming::lift(origin, tokens)?;
+    let body = standard::parse_query(origin, tokens)?;
     refuse_writes(&body, Span::new(start.start, end))?;
     let partition_by = match partition_by {
-        Some(tokens) => standard::parse_expressions(source, tokens)?,
+        Some(tokens) => flatten(standard::parse_expressions(origin, tokens)?),
         None => Vec::new(),
     };
     Ok(Query {
         body,
+        within,
         window,
         partition_by,
         emit,
     })
+}
+
+/// `(a, b)` in brackets is the same list as without.
+fn flatten(list: Vec<std_ast::Expr>) -> Vec<std_ast::Expr> {
+    match <[std_ast::Expr; 1]>::try_from(list) {
+        Ok([std_ast::Expr::Tuple(items)]) => items,
+        Ok([std_ast::Expr::Nested(item)]) => vec![*item],
+        Ok(only) => only.into(),
+        Err(list) => list,
+    }
 }
 
 /// The range without parentheses around all of it.

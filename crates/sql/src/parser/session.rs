@@ -59,9 +59,7 @@ pub(super) fn set(cursor: &mut Cursor) -> Result<Statement, SqlError> {
         }
     }
     let name = expect_property_name(cursor)?;
-    if !cursor.accept_token(&Token::Eq) && !cursor.accept("to") {
-        return Err(cursor.expected("\"=\" or TO"));
-    }
+    expect_assignment(cursor)?;
     Ok(Statement::Set {
         name,
         value: expect_value(cursor)?,
@@ -154,6 +152,55 @@ pub(super) fn unset(cursor: &mut Cursor) -> Result<Statement, SqlError> {
         return Ok(Statement::Unset(Some("session_authorization".to_string())));
     }
     Ok(Statement::Unset(Some(expect_property_name(cursor)?)))
+}
+
+/// `ALTER SYSTEM [SET] name = value`, behind `SYSTEM`.
+pub(super) fn alter_system(cursor: &mut Cursor) -> Result<Statement, SqlError> {
+    if cursor.accept("reset") {
+        return Ok(Statement::AlterSystem {
+            name: expect_property_name(cursor)?,
+            value: None,
+        });
+    }
+    cursor.accept("set");
+    let name = expect_property_name(cursor)?;
+    expect_assignment(cursor)?;
+    Ok(Statement::AlterSystem {
+        name,
+        value: expect_value(cursor)?,
+    })
+}
+
+/// `DEFINE name = 'value'`.
+pub(super) fn define(cursor: &mut Cursor) -> Result<Statement, SqlError> {
+    cursor.expect("define")?;
+    let name = cursor.expect_word("the name of a variable")?.to_lowercase();
+    cursor.expect_token(&Token::Eq)?;
+    let value = cursor.expect_string("a text in single quotes")?;
+    Ok(Statement::Define { name, value })
+}
+
+/// `UNDEFINE name`.
+pub(super) fn undefine(cursor: &mut Cursor) -> Result<Statement, SqlError> {
+    cursor.expect("undefine")?;
+    let name = cursor.expect_word("the name of a variable")?;
+    Ok(Statement::Undefine(name.to_lowercase()))
+}
+
+/// `RUN SCRIPT 'file'`.
+pub(super) fn run_script(cursor: &mut Cursor) -> Result<Statement, SqlError> {
+    cursor.expect("run")?;
+    cursor.expect("script")?;
+    let file = cursor.expect_string("the name of a file in single quotes")?;
+    Ok(Statement::RunScript(file))
+}
+
+/// `=` or TO.
+fn expect_assignment(cursor: &mut Cursor) -> Result<(), SqlError> {
+    match cursor.accept_token(&Token::Eq) || cursor.accept("to") {
+        true => Ok(()),
+        false => Err(cursor.expected("\"=\" or TO")),
+    }
 }
 
 /// `DEALLOCATE [PREPARE] name|ALL`.

@@ -4,14 +4,20 @@ use sqlparser::tokenizer::Token;
 
 use super::create::accept_kind;
 use super::unsupported;
-use crate::ast::{Drop, Print, QueryTarget, Statement};
+use crate::ast::{Describe, Drop, DropType, Print, QueryTarget, SourceKind, Statement};
 use crate::cursor::Cursor;
 use crate::error::SqlError;
 
-/// `DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC]`.
+/// `DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC]`, `DROP TYPE [IF EXISTS] name`.
 pub(super) fn drop(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     let start = cursor.index();
     cursor.expect("drop")?;
+    if cursor.accept("type") {
+        return Ok(Statement::DropType(DropType {
+            if_exists: cursor.accept_words(&["if", "exists"]),
+            name: cursor.expect_name("the name of a type")?,
+        }));
+    }
     let Some(kind) = accept_kind(cursor) else {
         cursor.rewind(start);
         return Err(unsupported::statement(cursor));
@@ -38,25 +44,34 @@ pub(super) fn drop(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     }))
 }
 
-/// `DESCRIBE name [EXTENDED]`.
+/// `DESCRIBE [STREAM|TABLE] name [EXTENDED]`, `DESCRIBE STREAMS|TABLES [EXTENDED]`, `DESCRIBE FUNCTION name`.
 pub(super) fn describe(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     cursor.expect_one_of(&["describe", "desc"])?;
-    if let Some(kind @ ("function" | "connector" | "extended")) = cursor.word()
-        && matches!(cursor.peek_at(1), Some(Token::Word(_)))
-        && cursor.word_at(1) != Some("extended")
-    {
-        let what = format!("DESCRIBE {}", kind.to_uppercase());
-        return Err(cursor.unsupported(what));
-    }
-    // `DESCRIBE stream EXTENDED` is about a source called "stream".
-    let is_kind = matches!(cursor.peek_at(1), Some(Token::Word(_)))
+    // `DESCRIBE stream EXTENDED` is about a source called "stream", and so for the other words.
+    let names_more = matches!(cursor.peek_at(1), Some(Token::Word(_)))
         && (cursor.word_at(1) != Some("extended") || cursor.peek_at(2).is_some());
-    if is_kind {
+    if names_more && cursor.accept("function") {
+        let name = cursor.expect_word("the name of a function")?;
+        return Ok(Statement::Describe(Describe::Function(name.to_lowercase())));
+    }
+    if names_more && cursor.at_words(&["connector"]) {
+        return Err(cursor.unsupported("DESCRIBE CONNECTOR"));
+    }
+    for (word, kind) in [
+        ("streams", SourceKind::Stream),
+        ("tables", SourceKind::Table),
+    ] {
+        if cursor.accept(word) {
+            let extended = cursor.accept("extended");
+            return Ok(Statement::Describe(Describe::Sources { kind, extended }));
+        }
+    }
+    if names_more {
         accept_kind(cursor);
     }
     let name = cursor.expect_source_name()?;
     let extended = cursor.accept("extended");
-    Ok(Statement::Describe { name, extended })
+    Ok(Statement::Describe(Describe::Source { name, extended }))
 }
 
 /// `PRINT topic [FROM BEGINNING] [INTERVAL|SAMPLE n] [LIMIT n]`.
@@ -95,7 +110,7 @@ fn expect_positive(cursor: &mut Cursor) -> Result<u64, SqlError> {
 
 /// A topic's name exactly as written, since topics are not folded: in quotes of any kind, or words, digits, `.`, `-` and `_` without a
 /// blank between them.
-fn expect_topic(cursor: &mut Cursor) -> Result<String, SqlError> {
+pub(super) fn expect_topic(cursor: &mut Cursor) -> Result<String, SqlError> {
     if let Some(topic) = cursor.accept_string() {
         return if topic.is_empty() {
             Err(cursor.expected("the name of a topic"))

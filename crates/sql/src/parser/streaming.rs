@@ -1,33 +1,35 @@
 //! Lifting the streaming clauses out of a query's tokens.
 //!
-//! `WINDOW kind (..)`, `PARTITION BY ..` and `EMIT ..` of the outermost SELECT may stand anywhere behind its FROM; what is left is
-//! standard SQL. A clause is told from a name by its neighbours: `EMIT` by the word behind it and by not standing where an operand or a
-//! table is due, `WINDOW` by the kind and the bracket behind it, `PARTITION BY` by not being inside `OVER (..)` or `WINDOW w AS (..)`.
+//! `WINDOW kind (..)`, `PARTITION BY ..` and `EMIT ..` of the outermost SELECT may stand anywhere behind its FROM, and `WITHIN ..` behind
+//! the right side of a join; what is left is standard SQL. A clause is told from a name by its neighbours: `EMIT` by the word behind it and
+//! by not standing where an operand or a table is due, `WINDOW` by the kind and the bracket behind it, `PARTITION BY` by not being inside
+//! `OVER (..)` or `WINDOW w AS (..)`, `WITHIN` by the number or bracket behind it.
 
 use std::ops::Range;
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use crate::ast::{Emit, Window, WindowKind};
-use crate::cursor::Cursor;
-use crate::duration::{expect_duration, expect_positive_duration};
-use crate::error::{Span, SqlError};
-use crate::standard::Source;
+use super::windows;
+use crate::ast::{Emit, Window, Within};
+use crate::error::SqlError;
+use crate::origin::Origin;
 
 /// A query's tokens without the streaming clauses, and those clauses.
 #[derive(Debug)]
 pub(super) struct Lifted {
     pub tokens: Vec<TokenWithSpan>,
+    pub within: Vec<Within>,
     pub window: Option<Window>,
     pub partition_by: Option<Vec<TokenWithSpan>>,
     pub emit: Option<Emit>,
 }
 
 /// Takes the streaming clauses out of `tokens`.
-pub(super) fn lift(source: Source, tokens: Vec<TokenWithSpan>) -> Result<Lifted, SqlError> {
-    let clauses = find(source, &tokens)?;
+pub(super) fn lift(origin: Origin, tokens: Vec<TokenWithSpan>) -> Result<Lifted, SqlError> {
+    let clauses = find(origin, &tokens)?;
     let mut lifted = Lifted {
         tokens: Vec::with_capacity(tokens.len()),
+        within: Vec::new(),
         window: None,
         partition_by: None,
         emit: None,
@@ -39,7 +41,8 @@ pub(super) fn lift(source: Source, tokens: Vec<TokenWithSpan>) -> Result<Lifted,
         let taken: Vec<TokenWithSpan> = tokens.by_ref().take(range.len()).collect();
         at = range.end;
         match clause {
-            Clause::Window => lifted.window = Some(parse_window(source, taken)?),
+            Clause::Within(join) => lifted.within.push(windows::within(origin, taken, join)?),
+            Clause::Window => lifted.window = Some(windows::window(origin, taken)?),
             Clause::PartitionBy => lifted.partition_by = Some(taken.into_iter().skip(2).collect()),
             Clause::Emit(emit) => lifted.emit = Some(emit),
         }
@@ -51,6 +54,8 @@ pub(super) fn lift(source: Source, tokens: Vec<TokenWithSpan>) -> Result<Lifted,
 /// A streaming clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clause {
+    /// Of the join with this number.
+    Within(usize),
     Window,
     PartitionBy,
     Emit(Emit),
@@ -59,28 +64,33 @@ enum Clause {
 impl Clause {
     fn name(self) -> &'static str {
         match self {
+            Self::Within(_) => "WITHIN",
             Self::Window => "WINDOW",
             Self::PartitionBy => "PARTITION BY",
             Self::Emit(_) => "EMIT",
         }
     }
 
-    /// Whether this clause can be told from `other` by its keyword.
-    fn is_same_kind(self, other: Self) -> bool {
-        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    /// Whether the `other` clause of the same query says the same as this one.
+    fn repeats(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Within(join), Self::Within(other)) => join == other,
+            _ => std::mem::discriminant(&self) == std::mem::discriminant(&other),
+        }
     }
 }
 
 /// Where the streaming clauses stand, in order.
-fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<usize>)>, SqlError> {
+fn find(origin: Origin, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<usize>)>, SqlError> {
     let mut found: Vec<(Clause, Range<usize>)> = Vec::new();
     let mut depth = 0_usize;
     let mut seen_from = false;
     let mut set_operator = false;
+    let mut joins = 0_usize;
     let mut at = 0;
     while at < tokens.len() {
-        let span = || source.places.span(tokens[at].span);
-        refuse_clause_as_table(source, tokens, at)?;
+        let span = || origin.places.span(tokens[at].span);
+        refuse_clause_as_table(origin, tokens, at)?;
         match &tokens[at].token {
             Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
             Token::RParen | Token::RBracket | Token::RBrace => depth = depth.saturating_sub(1),
@@ -90,14 +100,10 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
             {
                 set_operator = true
             }
-            Token::Word(_) => refuse_join_window(source, tokens, at)?,
-            Token::CustomBinaryOperator(operator) if operator == "->*" => {
-                return Err(SqlError::unsupported("\"->*\"", span())
-                    .with_hint("name the fields of the struct"));
-            }
+            Token::Word(_) if depth == 0 && is_any(tokens, at, &["join"]) => joins += 1,
             _ => {}
         }
-        let Some(clause) = clause_at(tokens, at) else {
+        let Some(clause) = clause_at(tokens, at, joins) else {
             at += 1;
             continue;
         };
@@ -111,23 +117,16 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
                     .with_hint("make the inner query a table of its own with CREATE TABLE .. AS"),
             );
         }
-        if found.iter().any(|(other, _)| other.is_same_kind(clause)) {
+        if found.iter().any(|(other, _)| clause.repeats(*other)) {
             return Err(SqlError::syntax(
-                source.places.script,
+                origin.places.script,
                 span(),
                 format!("{} is given twice", clause.name()),
             ));
         }
         let end = match clause {
-            Clause::Window => {
-                close_of(tokens, at + 2).ok_or_else(|| {
-                    SqlError::syntax(
-                        source.places.script,
-                        source.places.span(tokens[at + 2].span),
-                        "this bracket is never closed",
-                    )
-                })? + 1
-            }
+            Clause::Within(_) => end_of_within(origin, tokens, at + 1)?,
+            Clause::Window => expect_close(origin, tokens, at + 2)? + 1,
             Clause::PartitionBy => end_of_list(tokens, at + 2),
             Clause::Emit(_) => at + 2,
         };
@@ -140,15 +139,22 @@ fn find(source: Source, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
     if let Some((clause, range)) = in_branch {
         let what = format!("{} beside UNION, INTERSECT or EXCEPT", clause.name());
         return Err(
-            SqlError::unsupported(what, source.places.span(tokens[range.start].span))
+            SqlError::unsupported(what, origin.places.span(tokens[range.start].span))
                 .with_hint("make each branch a table of its own with CREATE TABLE .. AS"),
         );
     }
     Ok(found)
 }
 
-/// The streaming clause that starts at token `at`.
-fn clause_at(tokens: &[TokenWithSpan], at: usize) -> Option<Clause> {
+/// The streaming clause that starts at token `at`, behind so many joins.
+fn clause_at(tokens: &[TokenWithSpan], at: usize, joins: usize) -> Option<Clause> {
+    let measures = matches!(
+        tokens.get(at + 1).map(|token| &token.token),
+        Some(Token::Number(..) | Token::LParen)
+    );
+    if is_any(tokens, at, &["within"]) && measures && !operand_is_due(tokens, at) {
+        return Some(Clause::Within(joins.saturating_sub(1)));
+    }
     if is_any(tokens, at, &["emit"]) && !operand_is_due(tokens, at) {
         if is_any(tokens, at + 1, &["changes"]) {
             return Some(Clause::Emit(Emit::Changes));
@@ -196,7 +202,7 @@ pub(crate) fn operand_is_due(tokens: &[TokenWithSpan], at: usize) -> bool {
 
 /// The standard parser takes any word for a table's name, so `FROM WHERE ..` would ask for a table called "where".
 fn refuse_clause_as_table(
-    source: Source,
+    origin: Origin,
     tokens: &[TokenWithSpan],
     at: usize,
 ) -> Result<(), SqlError> {
@@ -216,27 +222,34 @@ fn refuse_clause_as_table(
     ];
     if is_any(tokens, at, &["from", "join"]) && is_any(tokens, at + 1, clauses) {
         return Err(SqlError::syntax(
-            source.places.script,
-            source.places.span(tokens[at + 1].span),
+            origin.places.script,
+            origin.places.span(tokens[at + 1].span),
             "expected a table",
         ));
     }
     Ok(())
 }
 
-/// `JOIN t WITHIN 1 HOUR ON ..` is ksqlDB's; `WITHIN GROUP (..)` is standard.
-fn refuse_join_window(source: Source, tokens: &[TokenWithSpan], at: usize) -> Result<(), SqlError> {
-    let measures = matches!(
-        tokens.get(at + 1).map(|token| &token.token),
-        Some(Token::Number(..) | Token::LParen)
-    );
-    if is_any(tokens, at, &["within"]) && measures && !operand_is_due(tokens, at) {
-        return Err(SqlError::unsupported(
-            "WITHIN in a join",
-            source.places.span(tokens[at].span),
-        ));
-    }
-    Ok(())
+/// Where `n unit` or `(n unit, n unit)`, with `GRACE PERIOD n unit` behind it, ends.
+fn end_of_within(
+    origin: Origin,
+    tokens: &[TokenWithSpan],
+    start: usize,
+) -> Result<usize, SqlError> {
+    let end = match tokens.get(start).map(|token| &token.token) {
+        Some(Token::LParen) => expect_close(origin, tokens, start)? + 1,
+        _ => start + 2,
+    };
+    let has_grace = is_any(tokens, end, &["grace"]) && is_any(tokens, end + 1, &["period"]);
+    Ok(tokens.len().min(if has_grace { end + 4 } else { end }))
+}
+
+/// The index of the bracket that closes the one at `open`, which must be there.
+fn expect_close(origin: Origin, tokens: &[TokenWithSpan], open: usize) -> Result<usize, SqlError> {
+    close_of(tokens, open).ok_or_else(|| {
+        let span = origin.places.span(tokens[open].span);
+        SqlError::syntax(origin.places.script, span, "this bracket is never closed")
+    })
 }
 
 /// The index of the bracket that closes the one at `open`.
@@ -278,7 +291,9 @@ fn end_of_list(tokens: &[TokenWithSpan], start: usize) -> usize {
                 ];
                 let named_window =
                     is_any(tokens, index, &["window"]) && is_any(tokens, index + 2, &["as"]);
-                if is_any(tokens, index, ends) || named_window || clause_at(tokens, index).is_some()
+                if is_any(tokens, index, ends)
+                    || named_window
+                    || clause_at(tokens, index, 0).is_some()
                 {
                     return index;
                 }
@@ -304,77 +319,4 @@ pub(crate) fn is_any(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> boo
         })) => words.contains(&value.as_str()),
         _ => false,
     }
-}
-
-/// `WINDOW TUMBLING (SIZE n unit)`, `HOPPING (SIZE n unit, ADVANCE BY n unit)` or `SESSION (n unit)`, each with
-/// `RETENTION n unit` and `GRACE PERIOD n unit` behind.
-fn parse_window(source: Source, tokens: Vec<TokenWithSpan>) -> Result<Window, SqlError> {
-    let end = tokens
-        .last()
-        .map_or(source.end, |token| source.places.span(token.span).start);
-    let mut cursor = Cursor::new(source.places, source.limits, tokens, end);
-    cursor.expect("window")?;
-    let kind = cursor.expect_one_of(&["tumbling", "hopping", "session"])?;
-    cursor.expect_token(&Token::LParen)?;
-    let kind = match kind {
-        "tumbling" => WindowKind::Tumbling {
-            size: expect_size(&mut cursor)?,
-        },
-        "hopping" => expect_hopping(&mut cursor)?,
-        _ => WindowKind::Session {
-            gap: expect_positive_duration(&mut cursor)?,
-        },
-    };
-    let mut window = Window {
-        kind,
-        retention: None,
-        grace: None,
-    };
-    while cursor.accept_token(&Token::Comma) {
-        let start = cursor.span();
-        let repeated = if cursor.accept("retention") {
-            window
-                .retention
-                .replace(expect_positive_duration(&mut cursor)?)
-        } else if cursor.accept_words(&["grace", "period"]) {
-            window.grace.replace(expect_duration(&mut cursor)?)
-        } else {
-            return Err(cursor.expected("RETENTION or GRACE PERIOD"));
-        };
-        if repeated.is_some() {
-            return Err(SqlError::syntax(
-                source.places.script,
-                start,
-                "this part of the window is given twice",
-            ));
-        }
-    }
-    cursor.expect_token(&Token::RParen)?;
-    cursor.expect_end()?;
-    Ok(window)
-}
-
-fn expect_size(cursor: &mut Cursor) -> Result<std::time::Duration, SqlError> {
-    cursor.expect("size")?;
-    expect_positive_duration(cursor)
-}
-
-/// The inside of `HOPPING (..)`: every record must fall into a window, so the advance is at most the size.
-fn expect_hopping(cursor: &mut Cursor) -> Result<WindowKind, SqlError> {
-    let size = expect_size(cursor)?;
-    cursor.expect_token(&Token::Comma)?;
-    let start = cursor.span();
-    if !cursor.accept_words(&["advance", "by"]) {
-        return Err(cursor.expected("ADVANCE BY"));
-    }
-    let advance = expect_positive_duration(cursor)?;
-    if advance > size {
-        let span = Span::new(start.start, start.end);
-        return Err(SqlError::syntax(
-            cursor.script(),
-            span,
-            "the advance of a window must not be longer than its size",
-        ));
-    }
-    Ok(WindowKind::Hopping { size, advance })
 }

@@ -9,25 +9,24 @@ use sqlparser::tokenizer::Token;
 use crate::ast::SqlType;
 use crate::cursor::Cursor;
 use crate::error::{Span, SqlError};
+use crate::language::Language;
 use crate::limits::Limits;
+use crate::standard_type::DEFAULT_DECIMAL;
 use crate::token::{self, Splitter};
 
 /// The most digits of a DECIMAL: what 256 bits hold.
 const MAX_DECIMAL_PRECISION: u64 = 76;
 
-/// Digits of a DECIMAL whose precision is not given, and those behind the point.
-const DEFAULT_DECIMAL: (u8, i8) = (38, 10);
-
 /// Parses a text that is a type and nothing else, such as `MAP<STRING, ARRAY<INT>>`.
-pub fn parse_type(text: &str) -> Result<SqlType, SqlError> {
+pub fn parse_type(text: &str, language: Language) -> Result<SqlType, SqlError> {
     let limits = Limits::default();
     token::check_text(text, &limits)?;
-    let mut splitter = Splitter::new(text, &limits);
+    let mut splitter = Splitter::new(text, language, &limits);
     let end = Span::new(text.len(), text.len());
     let tokens = splitter
         .next_statement()?
         .ok_or_else(|| SqlError::syntax(text, end, "expected a type"))?;
-    let mut cursor = Cursor::new(tokens.places, &limits, tokens.tokens, tokens.end);
+    let mut cursor = Cursor::new(tokens.origin, tokens.tokens);
     let data_type = expect_type(&mut cursor)?;
     cursor.expect_end()?;
     Ok(data_type)
@@ -100,7 +99,8 @@ impl TypeParser<'_, '_> {
     fn expect_element(&mut self) -> Result<SqlType, SqlError> {
         let start = self.cursor.index();
         let Some(word) = self.cursor.word().map(str::to_string) else {
-            return Err(self.cursor.expected("a type"));
+            // A name in quotes is always one that CREATE TYPE gave.
+            return self.cursor.expect_name("a type").map(SqlType::Named);
         };
         self.cursor.next();
         let data_type = match word.as_str() {
@@ -137,7 +137,8 @@ impl TypeParser<'_, '_> {
             "struct" => self.expect_struct()?,
             _ => {
                 self.cursor.rewind(start);
-                return Err(unknown_type(self.cursor, &word));
+                refuse_foreign(self.cursor, &word)?;
+                SqlType::Named(self.cursor.expect_name("a type")?)
             }
         };
         Ok(data_type)
@@ -281,8 +282,8 @@ impl TypeParser<'_, '_> {
     }
 }
 
-/// An error for a type that is not in the list, with a hint for the ones people bring along.
-fn unknown_type(cursor: &Cursor, word: &str) -> SqlError {
+/// Refuses types that people bring along from elsewhere, with a hint. Any other name may be one that CREATE TYPE gave.
+fn refuse_foreign(cursor: &Cursor, word: &str) -> Result<(), SqlError> {
     let hint = match word {
         "json" | "jsonb" | "uuid" | "xml" | "inet" => Some("use STRING"),
         "tinyint" => Some("use SMALLINT"),
@@ -290,11 +291,11 @@ fn unknown_type(cursor: &Cursor, word: &str) -> SqlError {
         "blob" | "binary" | "varbinary" => Some("use BYTES"),
         "datetime" => Some("use TIMESTAMP"),
         "interval" => None,
-        _ => return cursor.expected("a type"),
+        _ => return Ok(()),
     };
     let error = cursor.unsupported(format!("type {}", word.to_uppercase()));
-    match hint {
+    Err(match hint {
         Some(hint) => error.with_hint(hint),
         None => error,
-    }
+    })
 }

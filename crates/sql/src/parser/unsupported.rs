@@ -6,12 +6,10 @@ use crate::error::SqlError;
 /// Verbs that name a statement on their own, and a hint.
 const VERBS: &[(&str, &str)] = &[
     ("analyze", ""),
-    ("assert", ""),
     ("attach", ""),
     ("call", ""),
     ("checkpoint", "checkpoints are taken by the engine"),
     ("cluster", ""),
-    ("define", ""),
     ("delete", ""),
     ("do", ""),
     ("execute", "prepare statements by the extended protocol"),
@@ -32,9 +30,7 @@ const VERBS: &[(&str, &str)] = &[
     ("reindex", ""),
     ("replace", ""),
     ("revoke", ""),
-    ("run", ""),
     ("truncate", ""),
-    ("undefine", ""),
     ("update", "insert a row with the same primary key"),
     ("use", ""),
     ("vacuum", ""),
@@ -91,8 +87,6 @@ fn with_object(cursor: &Cursor, verb: &str) -> SqlError {
         Some("foreign") => "foreign table",
         Some(source @ ("source" | "sink")) => match cursor.word_at(ahead + 1) {
             Some("connector") => "connector",
-            Some("stream") => "source stream",
-            Some("table") => "source table",
             _ => source,
         },
         Some(object) => object,
@@ -112,7 +106,6 @@ fn with_object(cursor: &Cursor, verb: &str) -> SqlError {
         ("refresh", "materialized view") => {
             error.with_hint("tables are kept up to date by themselves")
         }
-        ("create", "source stream" | "source table") => error.with_hint("leave out SOURCE"),
         ("create", "table" | "stream") if temporary => error.with_hint("leave out TEMPORARY"),
         _ => error,
     }

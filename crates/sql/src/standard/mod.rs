@@ -13,8 +13,8 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use crate::dialect::HighwaterDialect;
 use crate::error::{Span, SqlError};
-use crate::limits::Limits;
-use crate::place::Places;
+use crate::language::IdentifierCase;
+use crate::origin::Origin;
 
 /// Nesting up to which the caller's own stack is enough: for some 300 kilobytes in an optimized build, a megabyte in others.
 const SHALLOW_DEPTH: usize = if cfg!(debug_assertions) { 3 } else { 12 };
@@ -28,72 +28,77 @@ const COUNTS_BASE: usize = 24;
 /// Stack for one of the counter's levels; unoptimized builds need about half of it.
 const STACK_PER_COUNT: usize = 128 * 1024;
 
-/// Where the tokens given to the standard parser came from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
-    /// The script, and how to find tokens in it.
-    pub places: Places<'a>,
-    /// The bounds to keep to.
-    pub limits: &'a Limits,
-    /// Where an error at the end of the tokens points to.
-    pub end: usize,
-}
-
 /// Parses a query.
 pub(crate) fn parse_query(
-    source: Source,
+    origin: Origin,
     tokens: Vec<TokenWithSpan>,
 ) -> Result<Box<std_ast::Query>, SqlError> {
-    parse_all(source, tokens, |parser| parser.parse_query())
+    parse_all(origin, tokens, |parser| parser.parse_query())
 }
 
 /// Parses expressions separated by commas.
 pub(crate) fn parse_expressions(
-    source: Source,
+    origin: Origin,
     tokens: Vec<TokenWithSpan>,
 ) -> Result<Vec<std_ast::Expr>, SqlError> {
-    parse_all(source, tokens, |parser| {
+    parse_all(origin, tokens, |parser| {
         parser.parse_comma_separated(Parser::parse_expr)
     })
 }
 
 /// Runs `parse` over all of `tokens`.
 fn parse_all<T: Send>(
-    source: Source,
-    tokens: Vec<TokenWithSpan>,
+    origin: Origin,
+    mut tokens: Vec<TokenWithSpan>,
     parse: impl FnOnce(&mut Parser) -> Result<T, ParserError> + Send,
 ) -> Result<T, SqlError> {
-    let depth = shape::check(source, &tokens)?;
+    let depth = shape::check(origin, &tokens)?;
+    fold_names(origin, &mut tokens);
     let counts = depth * COUNTS_PER_LEVEL + COUNTS_BASE;
     if depth <= SHALLOW_DEPTH {
-        return run(source, tokens, counts, parse);
+        return run(origin, tokens, counts, parse);
     }
     // A thread of its own is the one portable way to have a larger stack.
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new()
             .name("sql-parse".to_string())
             .stack_size(counts * STACK_PER_COUNT)
-            .spawn_scoped(scope, move || run(source, tokens, counts, parse));
+            .spawn_scoped(scope, move || run(origin, tokens, counts, parse));
         match worker.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(_) => Err(SqlError::TooComplex {
                 what: "no thread is left to parse it on".to_string(),
-                span: Span::new(source.end, source.end),
+                span: Span::new(origin.end, origin.end),
             }),
         }
     })
 }
 
+/// Turns the words, which are in lower case, to the case of names. The standard parser knows keywords by their number, so keywords that
+/// are turned along do no harm.
+fn fold_names(origin: Origin, tokens: &mut [TokenWithSpan]) {
+    if origin.language.identifier_case == IdentifierCase::Lower {
+        return;
+    }
+    for token in tokens {
+        if let Token::Word(word) = &mut token.token
+            && word.quote_style.is_none()
+        {
+            word.value = origin.language.identifier_case.fold(&word.value);
+        }
+    }
+}
+
 /// Runs `parse` over all of `tokens` on this stack.
 fn run<T>(
-    source: Source,
+    origin: Origin,
     tokens: Vec<TokenWithSpan>,
     counts: usize,
     parse: impl FnOnce(&mut Parser) -> Result<T, ParserError>,
 ) -> Result<T, SqlError> {
     let count = tokens.len();
-    let dialect = HighwaterDialect::for_tokens(count);
+    let dialect = HighwaterDialect::new(origin.language.dialect, count);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(counts)
         .with_tokens_with_locations(tokens);
@@ -101,15 +106,15 @@ fn run<T>(
     if dialect.is_exhausted() {
         return Err(SqlError::TooComplex {
             what: "nested alternatives take too long to parse".to_string(),
-            span: whole(source, &parser),
+            span: whole(origin, &parser),
         });
     }
-    let value = result.map_err(|error| convert(source, &parser, count, error))?;
+    let value = result.map_err(|error| convert(origin, &parser, count, error))?;
     let next = parser.peek_token_ref();
     if next.token != Token::EOF {
         return Err(SqlError::syntax(
-            source.places.script,
-            source.places.span(next.span),
+            origin.places.script,
+            origin.places.span(next.span),
             "expected the end of the statement",
         ));
     }
@@ -117,20 +122,20 @@ fn run<T>(
 }
 
 /// The bytes of all the parser's tokens.
-fn whole(source: Source, parser: &Parser) -> Span {
-    let start = source.places.offset(parser.token_at(0).span.start);
-    Span::new(start.min(source.end), source.end)
+fn whole(origin: Origin, parser: &Parser) -> Span {
+    let start = origin.places.offset(parser.token_at(0).span.start);
+    Span::new(start.min(origin.end), origin.end)
 }
 
 /// The standard parser's error in our terms. It tells the place in its message only.
-fn convert(source: Source, parser: &Parser, count: usize, error: ParserError) -> SqlError {
+fn convert(origin: Origin, parser: &Parser, count: usize, error: ParserError) -> SqlError {
     let message = match error {
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
         ParserError::RecursionLimitExceeded => {
             let what = "nested too deeply".to_string();
             return SqlError::TooComplex {
                 what,
-                span: whole(source, parser),
+                span: whole(origin, parser),
             };
         }
     };
@@ -141,11 +146,11 @@ fn convert(source: Source, parser: &Parser, count: usize, error: ParserError) ->
         None => 0,
     };
     let span = if token < count {
-        source.places.span(parser.token_at(token).span)
+        origin.places.span(parser.token_at(token).span)
     } else {
-        Span::new(source.end, source.end)
+        Span::new(origin.end, origin.end)
     };
-    SqlError::syntax(source.places.script, span, reword(message))
+    SqlError::syntax(origin.places.script, span, reword(message))
 }
 
 /// The index of the token that starts at `location`, among the parser's `count` tokens.

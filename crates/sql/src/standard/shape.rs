@@ -8,9 +8,9 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::Source;
 use crate::error::SqlError;
 use crate::limits::Limits;
+use crate::origin::Origin;
 
 /// The levels of expressions that a query is worth: its tree goes through some ten kinds of nodes, and their frames are larger.
 const QUERY_WEIGHT: usize = 10;
@@ -32,6 +32,8 @@ struct Level {
     cases: usize,
     /// `<` of types without their `>`.
     angles: usize,
+    /// Lambdas in the current run: the body of each reaches to the run's end.
+    lambdas: usize,
     /// Something stands here beside brackets that are still open.
     touched: bool,
     /// The brackets are around a query, directly or with more brackets between.
@@ -57,7 +59,7 @@ impl Level {
 
     /// How far a parser recurses within this level.
     fn recursion(&self) -> usize {
-        self.prefixes + self.cases + self.angles
+        self.prefixes + self.cases + self.angles + self.lambdas
     }
 
     /// How far the tree of this level reaches, so far.
@@ -77,6 +79,7 @@ impl Level {
         self.infixes = 0;
         self.bracket = 0;
         self.prefixes = 0;
+        self.lambdas = 0;
     }
 }
 
@@ -92,7 +95,7 @@ struct Shape {
 }
 
 /// Fails if the tokens pass a limit, else tells how far a parser may recurse over them.
-pub(super) fn check(source: Source, tokens: &[TokenWithSpan]) -> Result<usize, SqlError> {
+pub(super) fn check(origin: Origin, tokens: &[TokenWithSpan]) -> Result<usize, SqlError> {
     let mut shape = Shape {
         levels: vec![Level::default()],
         outer_recursion: 0,
@@ -103,10 +106,10 @@ pub(super) fn check(source: Source, tokens: &[TokenWithSpan]) -> Result<usize, S
     let mut previous = None;
     for token in tokens {
         shape.count(&token.token, previous);
-        if let Some(what) = shape.excess(source.limits) {
+        if let Some(what) = shape.excess(origin.limits) {
             return Err(SqlError::TooComplex {
                 what,
-                span: source.places.span(token.span),
+                span: origin.places.span(token.span),
             });
         }
         deepest = deepest.max(shape.recursion());
@@ -218,6 +221,10 @@ fn count(level: &mut Level, token: &Token, previous: Option<&Token>) -> bool {
         Token::ShiftRight => {
             level.angles = level.angles.saturating_sub(2);
             level.infix();
+        }
+        Token::RArrow => {
+            level.infix();
+            level.lambdas += 1;
         }
         Token::Minus | Token::Plus if previous.is_some_and(ends_operand) => level.infix(),
         Token::Minus | Token::Plus | Token::Period => level.prefixes += 1,

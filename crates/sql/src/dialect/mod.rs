@@ -2,25 +2,31 @@
 //!
 //! Differences from PostgreSQL:
 //! - `` `x` `` is a quoted name like `"x"`;
-//! - `a->b` reaches into a struct and binds as tightly as a dot, so `a->b + 1` is `(a->b) + 1` and `a->b::int` casts the field;
+//! - `a->b` reaches into a struct and binds as tightly as a dot, so `a->b + 1` is `(a->b) + 1`, `a->b::int` casts the field and `a->b[1]`
+//!   takes the field's first element; `a->*` stands for all fields;
+//! - `x => e` and `(x, y) => e` are lambdas, not arguments by name, which are written `x := e`;
 //! - `STRUCT(f := e, ..)` and `MAP(k := v, ..)` build a struct and a map;
+//! - types in a cast may be ksqlDB's: `MAP<K, V>`, `STRUCT<f T, ..>`, `T ARRAY`;
+//! - in ksqlDB's dialect, `@` may be part of a name and a digit may begin one;
 //! - a sign in front of a sign keeps brackets between them, since `- - a` cannot be written without;
 //! - an empty select list and the factorial operator are refused.
 //!
 //! The dialect also meters the parser. The standard parser tries alternatives and goes back, which nested input can turn into
 //! exponential time; every expression and every alias is paid for from [`Fuel`], and once it is used up the parse fails.
 
+mod forms;
+
 use std::any::TypeId;
 use std::cell::Cell;
 
 use sqlparser::ast as std_ast;
-use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::dialect::{Dialect as StandardDialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Word};
 
-/// Tighter than a cast (140), looser than a dot (200): see PostgreSQL's operator table.
-const STRUCT_ACCESS_PRECEDENCE: u8 = 150;
+use self::forms::STRUCT_ACCESS_PRECEDENCE;
+use crate::language::Dialect;
 
 /// Steps of work allowed for each token. An ordinary query takes one to three.
 const FUEL_PER_TOKEN: u64 = 50;
@@ -69,17 +75,19 @@ impl Fuel {
 #[derive(Debug)]
 pub(crate) struct HighwaterDialect {
     postgres: PostgreSqlDialect,
+    dialect: Dialect,
     fuel: Fuel,
 }
 
 impl HighwaterDialect {
     /// A dialect with the budget for a text of so many tokens.
-    pub fn for_tokens(count: usize) -> Self {
+    pub fn new(dialect: Dialect, count: usize) -> Self {
         let fuel = (count as u64)
             .saturating_mul(FUEL_PER_TOKEN)
             .saturating_add(FUEL_FLOOR);
         Self {
             postgres: PostgreSqlDialect {},
+            dialect,
             fuel: Fuel(Cell::new(fuel)),
         }
     }
@@ -91,6 +99,27 @@ impl HighwaterDialect {
 }
 
 impl HighwaterDialect {
+    /// Whether names are ksqlDB's.
+    fn is_ksql(&self) -> bool {
+        self.dialect == Dialect::Ksql
+    }
+
+    /// What stands behind `a IS [NOT] DISTINCT FROM`: the standard parser would take all of `b OR c` for the right side; it is an operand
+    /// like that of `=`.
+    fn parse_distinct(
+        &self,
+        parser: &mut Parser,
+        left: std_ast::Expr,
+        equal: bool,
+    ) -> Result<std_ast::Expr, ParserError> {
+        let left = Box::new(left);
+        let right = Box::new(parser.parse_subexpr(self.prec_value(Precedence::Is))?);
+        Ok(match equal {
+            true => std_ast::Expr::IsNotDistinctFrom(left, right),
+            false => std_ast::Expr::IsDistinctFrom(left, right),
+        })
+    }
+
     /// A sign whose operand begins with a sign: the operand is put in brackets. `--a` would be a comment when written back, and `~-a`
     /// an operator of its own.
     fn parse_signs(&self, parser: &mut Parser) -> Result<std_ast::Expr, ParserError> {
@@ -103,7 +132,7 @@ impl HighwaterDialect {
     }
 }
 
-impl Dialect for HighwaterDialect {
+impl StandardDialect for HighwaterDialect {
     /// Passes as PostgreSQL where the standard parser asks for a dialect by type.
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
@@ -122,11 +151,16 @@ impl Dialect for HighwaterDialect {
     }
 
     fn is_identifier_part(&self, ch: char) -> bool {
-        self.postgres.is_identifier_part(ch)
+        self.postgres.is_identifier_part(ch) || (ch == '@' && self.is_ksql())
     }
 
+    fn supports_numeric_prefix(&self) -> bool {
+        self.is_ksql()
+    }
+
+    /// ksqlDB's operators are a fixed few, and any two of them may stand side by side.
     fn is_custom_operator_part(&self, ch: char) -> bool {
-        ch != '`' && self.postgres.is_custom_operator_part(ch)
+        !self.is_ksql() && ch != '`' && self.postgres.is_custom_operator_part(ch)
     }
 
     fn is_reserved_for_identifier(&self, kw: Keyword) -> bool {
@@ -142,9 +176,7 @@ impl Dialect for HighwaterDialect {
                 Some(self.parse_signs(parser))
             }
             // Most words can be names to the standard parser, and `a + FROM s` would add a column called "from".
-            [Token::Word(word), ..]
-                if word.quote_style.is_none() && NEVER_OPERANDS.contains(&word.value.as_str()) =>
-            {
+            [Token::Word(word), ..] if NEVER_OPERANDS.iter().any(|name| is_bare(word, name)) => {
                 Some(parser.expected("an expression", parser.peek_token()))
             }
             [
@@ -152,10 +184,20 @@ impl Dialect for HighwaterDialect {
                 Token::LParen,
                 Token::Word(_),
                 Token::Assignment,
-            ] if is_bare(name, "struct") => Some(parse_struct_constructor(parser)),
+            ] if is_bare(name, "struct") => Some(forms::parse_struct_constructor(parser)),
             [Token::Word(name), Token::LParen, ..] if is_bare(name, "map") => {
-                parse_map_constructor(parser).transpose()
+                forms::parse_map_constructor(parser).transpose()
             }
+            [Token::Word(name), Token::LParen, ..] if is_bare(name, "cast") => {
+                Some(forms::parse_cast(parser))
+            }
+            [Token::Word(_), Token::RArrow, ..] => Some(forms::parse_lambda(parser)),
+            [
+                Token::LParen,
+                Token::Word(_),
+                Token::Comma | Token::RParen,
+                ..,
+            ] if forms::opens_parameters(parser) => Some(forms::parse_lambda(parser)),
             _ => None,
         }
     }
@@ -169,27 +211,21 @@ impl Dialect for HighwaterDialect {
         }
     }
 
-    /// `a IS DISTINCT FROM b OR c`: the standard parser takes all of `b OR c` for the right side; it is an operand like that of `=`.
     fn parse_infix(
         &self,
         parser: &mut Parser,
         expr: &std_ast::Expr,
         _precedence: u8,
     ) -> Option<Result<std_ast::Expr, ParserError>> {
+        if parser.consume_token(&Token::Arrow) {
+            return Some(forms::parse_struct_access(parser, expr.clone()));
+        }
         let equal =
             parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]);
-        if !equal && !parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
-            return None;
+        if equal || parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+            return Some(self.parse_distinct(parser, expr.clone(), equal));
         }
-        let right = match parser.parse_subexpr(self.prec_value(Precedence::Is)) {
-            Ok(right) => Box::new(right),
-            Err(error) => return Some(Err(error)),
-        };
-        let left = Box::new(expr.clone());
-        Some(Ok(match equal {
-            true => std_ast::Expr::IsNotDistinctFrom(left, right),
-            false => std_ast::Expr::IsDistinctFrom(left, right),
-        }))
+        None
     }
 
     fn prec_value(&self, prec: Precedence) -> u8 {
@@ -277,6 +313,15 @@ impl Dialect for HighwaterDialect {
     fn support_map_literal_syntax(&self) -> bool {
         true
     }
+
+    fn supports_map_literal_with_angle_brackets(&self) -> bool {
+        true
+    }
+
+    /// `x => e` is a lambda.
+    fn supports_named_fn_args_with_rarrow_operator(&self) -> bool {
+        false
+    }
 }
 
 /// Whether this token in front of an operand is an operator made of symbols.
@@ -300,41 +345,4 @@ fn sign(token: &Token) -> Option<(std_ast::UnaryOperator, Precedence)> {
 /// Whether `word` is `name` without quotes.
 fn is_bare(word: &Word, name: &str) -> bool {
     word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name)
-}
-
-/// `STRUCT(f := e, ..)`, as the standard tree's `STRUCT(e AS f, ..)`.
-fn parse_struct_constructor(parser: &mut Parser) -> Result<std_ast::Expr, ParserError> {
-    parser.next_token();
-    parser.expect_token(&Token::LParen)?;
-    let values = parser.parse_comma_separated(|parser| {
-        let name = parser.parse_identifier()?;
-        parser.expect_token(&Token::Assignment)?;
-        Ok(std_ast::Expr::Named {
-            expr: Box::new(parser.parse_expr()?),
-            name,
-        })
-    })?;
-    parser.expect_token(&Token::RParen)?;
-    Ok(std_ast::Expr::Struct {
-        values,
-        fields: Vec::new(),
-    })
-}
-
-/// `MAP(k := v, ..)`, as the standard tree's `MAP {k: v, ..}`; `None` when the parentheses hold a call's arguments instead.
-fn parse_map_constructor(parser: &mut Parser) -> Result<Option<std_ast::Expr>, ParserError> {
-    parser.maybe_parse(|parser| {
-        parser.next_token();
-        parser.expect_token(&Token::LParen)?;
-        let entries = parser.parse_comma_separated(|parser| {
-            let key = Box::new(parser.parse_expr()?);
-            parser.expect_token(&Token::Assignment)?;
-            Ok(std_ast::MapEntry {
-                key,
-                value: Box::new(parser.parse_expr()?),
-            })
-        })?;
-        parser.expect_token(&Token::RParen)?;
-        Ok(std_ast::Expr::Map(std_ast::Map { entries }))
-    })
 }

@@ -1,0 +1,75 @@
+//! What is written parses to what it was written from; what is garbage is refused without harm.
+
+mod ksql;
+mod names;
+mod pieces;
+mod queries;
+mod statements;
+
+use highwater_sql::{Language, Statement, parse_script, parse_statement, parse_statement_in};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use pieces::PIECES;
+use statements::{small_statement, statement};
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(debug_assertions) { 300 } else { 3000 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn written_statements_parse_to_themselves(statement in statement()) {
+        let text = statement.to_string();
+        let again = parse_statement(&text);
+        prop_assert!(again.is_ok(), "{}\n{}", text, again.unwrap_err());
+        let again = again.unwrap().statement;
+        prop_assert_eq!(&again, &statement, "{}", text);
+        prop_assert_eq!(again.to_string(), text);
+    }
+
+    /// The same in ksqlDB's dialect, where the names without quotes of the text become other names.
+    #[test]
+    fn written_statements_parse_to_themselves_in_ksql(statement in statement()) {
+        let text = statement.to_string();
+        let Ok(statement) = parse_statement_in(&text, Language::KSQL) else {
+            // Operators that only PostgreSQL has.
+            return Ok(());
+        };
+        let text = statement.statement.to_string();
+        let again = parse_statement_in(&text, Language::KSQL);
+        prop_assert!(again.is_ok(), "{}\n{}", text, again.unwrap_err());
+        let again = again.unwrap().statement;
+        prop_assert_eq!(&again, &statement.statement, "{}", text);
+        prop_assert_eq!(again.to_string(), text);
+    }
+
+    #[test]
+    fn statements_in_a_script_stay_apart(statements in vec(small_statement(), 1..5)) {
+        let script: Vec<String> = statements.iter().map(ToString::to_string).collect();
+        let again: Vec<Statement> = parse_script(&script.join(" ;\n")).unwrap().into_iter().map(|parsed| parsed.statement).collect();
+        let expected: Vec<Statement> = statements.into_iter().filter(|statement| *statement != Statement::Empty).collect();
+        prop_assert_eq!(again, if expected.is_empty() { vec![Statement::Empty] } else { expected });
+    }
+
+    /// Pieces of SQL in any order: no panic, a place within the text, and what parses can be written.
+    #[test]
+    fn garbage_is_refused_without_harm(pieces in vec(select(PIECES.to_vec()), 0..24), glue in select(vec![" ", "", "\n"])) {
+        let text = pieces.join(glue);
+        match parse_script(&text) {
+            Ok(statements) => {
+                for parsed in statements {
+                    prop_assert_eq!(&text[parsed.span.range()], parsed.text.as_str());
+                    prop_assert!(parse_statement(&parsed.text).is_ok());
+                }
+            }
+            Err(error) => {
+                prop_assert!(text.get(error.span().range()).is_some(), "{}: {:?}", text, error);
+                prop_assert!(error.position(&text) <= text.chars().count() + 1);
+            }
+        }
+    }
+}
