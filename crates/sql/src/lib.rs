@@ -37,7 +37,7 @@ pub use error::{Span, SqlError, char_position};
 pub use format::format_statement;
 pub use language::{Dialect, IdentifierCase, Language, UnknownLanguage};
 pub use limits::Limits;
-pub use name::{quote_literal, quote_name};
+pub use name::{quote_literal, quote_name, quote_name_in};
 pub use parser::{
     ParsedStatement, parse_script, parse_script_in, parse_script_within, parse_statement,
     parse_statement_in, parse_type,

@@ -2,6 +2,8 @@
 //!
 //! A name in the tree is folded already. [`quote_name`] writes it so that parsing folds it to the same name again.
 
+use crate::language::IdentifierCase;
+
 /// Words that cannot be a name without quotes: they begin or join the clauses of a query.
 const RESERVED: &[&str] = &[
     "all",
@@ -135,12 +137,7 @@ pub(crate) fn is_reserved_in_ksql(word: &str) -> bool {
     RESERVED_IN_KSQL.binary_search(&word).is_ok()
 }
 
-/// Whether `text` can be written as a name without quotes and comes back the same.
-pub(crate) fn is_plain_name(text: &str) -> bool {
-    is_plain_word(text) && !is_reserved(text)
-}
-
-/// Whether `text` is a word that folds to itself, reserved or not.
+/// Whether `text` is a word in lower case, reserved or not.
 pub(crate) fn is_plain_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && text
@@ -148,9 +145,15 @@ pub(crate) fn is_plain_word(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// `text` as a name in SQL: as it is where that is safe, else in double quotes.
+/// `text` as a name in SQL whose names fold to lower case: as it is where that is safe, else in double quotes.
 pub fn quote_name(text: &str) -> String {
-    if is_plain_name(text) {
+    quote_name_in(text, IdentifierCase::Lower)
+}
+
+/// `text` as a name in SQL whose names fold to `case`: as it is where that is safe in every dialect, else in double quotes.
+pub fn quote_name_in(text: &str, case: IdentifierCase) -> String {
+    let lower = text.to_ascii_lowercase();
+    if case.fold(text) == text && is_plain_word(&lower) && !is_reserved(&lower) {
         text.to_string()
     } else {
         force_quote_name(text)
@@ -187,6 +190,12 @@ mod tests {
         assert_eq!(quote_name("a\"b"), "\"a\"\"b\"");
         assert_eq!(quote_name("1a"), "\"1a\"");
         assert_eq!(quote_name(""), "\"\"");
+        assert_eq!(quote_name_in("FLIGHTS", IdentifierCase::Upper), "FLIGHTS");
+        assert_eq!(
+            quote_name_in("flights", IdentifierCase::Upper),
+            "\"flights\""
+        );
+        assert_eq!(quote_name_in("SELECT", IdentifierCase::Upper), "\"SELECT\"");
         assert_eq!(quote_literal("it's"), "'it''s'");
     }
 }

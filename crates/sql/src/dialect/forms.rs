@@ -15,14 +15,18 @@ pub(super) const STRUCT_ACCESS_PRECEDENCE: u8 = 150;
 pub(super) fn parse_struct_constructor(parser: &mut Parser) -> Result<std_ast::Expr, ParserError> {
     parser.next_token();
     parser.expect_token(&Token::LParen)?;
-    let values = parser.parse_comma_separated(|parser| {
+    let field = |parser: &mut Parser| {
         let name = parser.parse_identifier()?;
         parser.expect_token(&Token::Assignment)?;
         Ok(std_ast::Expr::Named {
             expr: Box::new(parser.parse_expr()?),
             name,
         })
-    })?;
+    };
+    let values = match parser.peek_token_ref().token {
+        Token::RParen => Vec::new(),
+        _ => parser.parse_comma_separated(field)?,
+    };
     parser.expect_token(&Token::RParen)?;
     Ok(std_ast::Expr::Struct {
         values,

@@ -185,6 +185,9 @@ impl StandardDialect for HighwaterDialect {
                 Token::Word(_),
                 Token::Assignment,
             ] if is_bare(name, "struct") => Some(forms::parse_struct_constructor(parser)),
+            [Token::Word(name), Token::LParen, Token::RParen, ..] if is_bare(name, "struct") => {
+                Some(forms::parse_struct_constructor(parser))
+            }
             [Token::Word(name), Token::LParen, ..] if is_bare(name, "map") => {
                 forms::parse_map_constructor(parser).transpose()
             }

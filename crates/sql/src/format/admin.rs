@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use super::exact::exact;
 use super::source::declaration;
-use super::{comma_separated, name_list};
+use super::{Spelled, comma_separated};
 use crate::ast::{Assert, Describe, Explain, ExplainTarget, Print, QueryTarget, Show};
 use crate::duration::format_duration;
-use crate::name::{force_quote_name, is_plain_word, quote_literal, quote_name};
+use crate::name::{force_quote_name, is_plain_word, quote_literal};
 
-impl Display for QueryTarget {
+impl Display for Spelled<'_, QueryTarget> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        match self {
-            Self::Id(id) => f.write_str(&quote_name(id)),
-            Self::All => f.write_str("ALL"),
+        match self.part {
+            QueryTarget::Id(id) => f.write_str(&self.name(id)),
+            QueryTarget::All => f.write_str("ALL"),
         }
     }
 }
@@ -48,40 +48,42 @@ impl Display for Show {
     }
 }
 
-impl Display for Describe {
+impl Display for Spelled<'_, Describe> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        match self {
-            Self::Source {
+        match self.part {
+            Describe::Source {
                 name,
                 extended: more,
-            } => write!(f, "DESCRIBE {}{}", source_name(name), extended(*more)),
-            Self::Sources {
+            } => {
+                // `STREAMS` and `TABLES` mean something else here.
+                let taken = ["streams", "tables"];
+                let name = match taken.iter().any(|word| name.eq_ignore_ascii_case(word)) {
+                    true => force_quote_name(name),
+                    false => self.name(name),
+                };
+                write!(f, "DESCRIBE {name}{}", extended(*more))
+            }
+            Describe::Sources {
                 kind,
                 extended: more,
             } => write!(f, "DESCRIBE {kind}S{}", extended(*more)),
-            Self::Function(name) if is_plain_word(name) => write!(f, "DESCRIBE FUNCTION {name}"),
-            Self::Function(name) => write!(f, "DESCRIBE FUNCTION {}", force_quote_name(name)),
+            Describe::Function(name) if is_plain_word(name) => {
+                write!(f, "DESCRIBE FUNCTION {name}")
+            }
+            Describe::Function(name) => write!(f, "DESCRIBE FUNCTION {}", force_quote_name(name)),
         }
     }
 }
 
-/// A source's name where `STREAMS` and `TABLES` mean something else.
-fn source_name(name: &str) -> String {
-    match name {
-        "streams" | "tables" => force_quote_name(name),
-        _ => quote_name(name),
-    }
-}
-
-impl Display for Explain {
+impl Display for Spelled<'_, Explain> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        f.write_str(if self.analyze {
+        f.write_str(if self.part.analyze {
             "EXPLAIN ANALYZE "
         } else {
             "EXPLAIN "
         })?;
-        match &self.target {
-            ExplainTarget::Statement(statement) => statement.fmt(f),
+        match &self.part.target {
+            ExplainTarget::Statement(statement) => self.with(&**statement).fmt(f),
             ExplainTarget::Query(id) => f.write_str(&force_quote_name(id)),
         }
     }
@@ -103,10 +105,10 @@ impl Display for Print {
     }
 }
 
-impl Display for Assert {
+impl Display for Spelled<'_, Assert> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        match self {
-            Self::Topic {
+        match self.part {
+            Assert::Topic {
                 name,
                 with,
                 exists,
@@ -116,7 +118,7 @@ impl Display for Assert {
                 write!(f, "ASSERT {}TOPIC {name}{with}", unless(*exists))?;
                 fmt_timeout(*timeout, f)
             }
-            Self::Schema {
+            Assert::Schema {
                 subject,
                 id,
                 exists,
@@ -131,25 +133,28 @@ impl Display for Assert {
                 }
                 fmt_timeout(*timeout, f)
             }
-            Self::Values {
+            Assert::Values {
                 name,
                 columns,
                 values,
             } => write!(
                 f,
                 "ASSERT VALUES {}{} VALUES ({})",
-                quote_name(name),
-                name_list(columns),
+                self.name(name),
+                self.names(columns),
                 comma_separated(exact(values).iter())
             ),
-            Self::NullValues { name, columns, key } => write!(
+            Assert::NullValues { name, columns, key } => write!(
                 f,
                 "ASSERT NULL VALUES {}{} KEY ({})",
-                quote_name(name),
-                name_list(columns),
+                self.name(name),
+                self.names(columns),
                 comma_separated(exact(key).iter())
             ),
-            Self::Source(source) => write!(f, "ASSERT {} {}", source.kind, declaration(source)),
+            Assert::Source(source) => {
+                let declaration = declaration(&self.with(source));
+                write!(f, "ASSERT {} {declaration}", source.kind)
+            }
         }
     }
 }

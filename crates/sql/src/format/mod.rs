@@ -13,41 +13,109 @@ mod write;
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::ast::{SavepointAction, Statement};
+use crate::ast::{Describe, SavepointAction, SqlType, Statement};
 use crate::duration::format_duration;
-use crate::name::{force_quote_name, is_plain_word, quote_literal, quote_name};
+use crate::language::IdentifierCase;
+use crate::name::{force_quote_name, is_plain_word, quote_literal, quote_name_in};
 
-/// A statement as canonical text, without a `;`.
-pub fn format_statement(statement: &Statement) -> String {
-    statement.to_string()
+/// A statement as canonical text, without a `;`, which means the same when it is read with names folded to `case`.
+pub fn format_statement(statement: &Statement, case: IdentifierCase) -> String {
+    Spelled {
+        part: statement,
+        case,
+    }
+    .to_string()
 }
 
-impl Display for Statement {
+/// A part of a statement as it is written for readers who fold names to one case. Names that would fold to others are in quotes.
+struct Spelled<'a, T> {
+    part: &'a T,
+    case: IdentifierCase,
+}
+
+impl<'a, T> Spelled<'a, T> {
+    /// Another part, for the same readers.
+    fn with<U>(&self, part: &'a U) -> Spelled<'a, U> {
+        Spelled {
+            part,
+            case: self.case,
+        }
+    }
+
+    fn name(&self, name: &str) -> String {
+        quote_name_in(name, self.case)
+    }
+
+    /// A name, or the word for everything.
+    fn name_or(&self, name: &Option<String>, everything: &str) -> String {
+        match name {
+            Some(name) => self.name(name),
+            None => everything.to_string(),
+        }
+    }
+
+    /// Names in parentheses with a blank in front; nothing for no names.
+    fn names(&self, names: &[String]) -> String {
+        if names.is_empty() {
+            return String::new();
+        }
+        format!(
+            " ({})",
+            comma_separated(names.iter().map(|name| self.name(name)))
+        )
+    }
+
+    /// Parts with commas between them.
+    fn list<U>(&self, parts: &'a [U]) -> String
+    where
+        Spelled<'a, U>: Display,
+    {
+        comma_separated(parts.iter().map(|part| self.with(part)))
+    }
+}
+
+/// For readers who fold to lower case.
+macro_rules! display_in_lower_case {
+    ($($part:ty),+ $(,)?) => {
+        $(impl Display for $part {
+            fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+                let case = IdentifierCase::Lower;
+                Spelled { part: self, case }.fmt(f)
+            }
+        })+
+    };
+}
+
+display_in_lower_case!(Statement, SqlType, Describe);
+
+impl Display for Spelled<'_, Statement> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        match self {
-            Self::CreateSource(create) => create.fmt(f),
-            Self::CreateAs(create) => create.fmt(f),
-            Self::CreateType(create) => create.fmt(f),
-            Self::Alter(alter) => alter.fmt(f),
-            Self::Insert(insert) => insert.fmt(f),
-            Self::Copy(copy) => copy.fmt(f),
-            Self::Drop(drop) => drop.fmt(f),
-            Self::DropType(drop) => drop.fmt(f),
-            Self::Terminate(target) => write!(f, "TERMINATE {target}"),
-            Self::Pause(target) => write!(f, "PAUSE {target}"),
-            Self::Resume(target) => write!(f, "RESUME {target}"),
-            Self::Show(show) => show.fmt(f),
-            Self::Describe(describe) => describe.fmt(f),
-            Self::Explain(explain) => explain.fmt(f),
-            Self::Print(print) => print.fmt(f),
-            Self::Set {
+        match self.part {
+            Statement::CreateSource(create) => self.with(create).fmt(f),
+            Statement::CreateAs(create) => self.with(create).fmt(f),
+            Statement::CreateType(create) => self.with(create).fmt(f),
+            Statement::Alter(alter) => self.with(alter).fmt(f),
+            Statement::Insert(insert) => self.with(insert).fmt(f),
+            Statement::Copy(copy) => self.with(copy).fmt(f),
+            Statement::Drop(drop) => self.with(drop).fmt(f),
+            Statement::DropType(drop) => self.with(drop).fmt(f),
+            Statement::Terminate(target) => write!(f, "TERMINATE {}", self.with(target)),
+            Statement::Pause(target) => write!(f, "PAUSE {}", self.with(target)),
+            Statement::Resume(target) => write!(f, "RESUME {}", self.with(target)),
+            Statement::Show(show) => show.fmt(f),
+            Statement::Describe(describe) => self.with(describe).fmt(f),
+            Statement::Explain(explain) => self.with(explain).fmt(f),
+            Statement::Print(print) => print.fmt(f),
+            Statement::Set {
                 name,
                 value: Some(value),
             } => write!(f, "SET {} = {}", quote_literal(name), quote_literal(value)),
-            Self::Set { name, value: None } => write!(f, "SET {} = DEFAULT", quote_literal(name)),
-            Self::Unset(Some(name)) => write!(f, "UNSET {}", quote_literal(name)),
-            Self::Unset(None) => write!(f, "RESET ALL"),
-            Self::AlterSystem {
+            Statement::Set { name, value: None } => {
+                write!(f, "SET {} = DEFAULT", quote_literal(name))
+            }
+            Statement::Unset(Some(name)) => write!(f, "UNSET {}", quote_literal(name)),
+            Statement::Unset(None) => write!(f, "RESET ALL"),
+            Statement::AlterSystem {
                 name,
                 value: Some(value),
             } => write!(
@@ -56,32 +124,32 @@ impl Display for Statement {
                 quote_literal(name),
                 quote_literal(value)
             ),
-            Self::AlterSystem { name, value: None } => {
+            Statement::AlterSystem { name, value: None } => {
                 write!(f, "ALTER SYSTEM {} = DEFAULT", quote_literal(name))
             }
-            Self::Define { name, value } => {
+            Statement::Define { name, value } => {
                 write!(f, "DEFINE {} = {}", variable(name), quote_literal(value))
             }
-            Self::Undefine(name) => write!(f, "UNDEFINE {}", variable(name)),
-            Self::Assert(assert) => assert.fmt(f),
-            Self::RunScript(file) => write!(f, "RUN SCRIPT {}", quote_literal(file)),
-            Self::Query(query) => query.fmt(f),
-            Self::Declare { name, hold, query } => {
+            Statement::Undefine(name) => write!(f, "UNDEFINE {}", variable(name)),
+            Statement::Assert(assert) => self.with(assert).fmt(f),
+            Statement::RunScript(file) => write!(f, "RUN SCRIPT {}", quote_literal(file)),
+            Statement::Query(query) => query.fmt(f),
+            Statement::Declare { name, hold, query } => {
                 write!(
                     f,
                     "DECLARE {} CURSOR {}FOR {query}",
-                    quote_name(name),
+                    self.name(name),
                     if *hold { "WITH HOLD " } else { "" }
                 )
             }
-            Self::Fetch {
+            Statement::Fetch {
                 count,
                 name,
                 timeout,
             } => {
                 match count {
-                    Some(count) => write!(f, "FETCH {count} FROM {}", quote_name(name))?,
-                    None => write!(f, "FETCH ALL FROM {}", quote_name(name))?,
+                    Some(count) => write!(f, "FETCH {count} FROM {}", self.name(name))?,
+                    None => write!(f, "FETCH ALL FROM {}", self.name(name))?,
                 }
                 match timeout {
                     Some(timeout) => write!(
@@ -92,25 +160,19 @@ impl Display for Statement {
                     None => Ok(()),
                 }
             }
-            Self::Close(name) => write!(f, "CLOSE {}", name_or(name, "ALL")),
-            Self::Begin { read_only } => {
+            Statement::Close(name) => write!(f, "CLOSE {}", self.name_or(name, "ALL")),
+            Statement::Begin { read_only } => {
                 write!(f, "BEGIN{}", if *read_only { " READ ONLY" } else { "" })
             }
-            Self::Commit => write!(f, "COMMIT"),
-            Self::Rollback => write!(f, "ROLLBACK"),
-            Self::Savepoint(action) => action.fmt(f),
-            Self::Deallocate(name) => write!(f, "DEALLOCATE {}", name_or(name, "ALL")),
-            Self::Discard => write!(f, "DISCARD ALL"),
-            Self::Unlisten(name) => write!(f, "UNLISTEN {}", name_or(name, "*")),
-            Self::Empty => Ok(()),
+            Statement::Commit => write!(f, "COMMIT"),
+            Statement::Rollback => write!(f, "ROLLBACK"),
+            Statement::Savepoint(action) => self.with(action).fmt(f),
+            Statement::Deallocate(name) => write!(f, "DEALLOCATE {}", self.name_or(name, "ALL")),
+            Statement::Discard => write!(f, "DISCARD ALL"),
+            Statement::Unlisten(name) => write!(f, "UNLISTEN {}", self.name_or(name, "*")),
+            Statement::Empty => Ok(()),
         }
     }
-}
-
-/// A quoted name, or the word for everything.
-fn name_or(name: &Option<String>, everything: &str) -> String {
-    name.as_deref()
-        .map_or_else(|| everything.to_string(), quote_name)
 }
 
 /// Items with commas between them.
@@ -123,17 +185,6 @@ fn comma_separated<T: Display>(items: impl IntoIterator<Item = T>) -> String {
         out.push_str(&item.to_string());
     }
     out
-}
-
-/// Names in parentheses with a blank in front; nothing for no names.
-fn name_list(names: &[String]) -> String {
-    if names.is_empty() {
-        return String::new();
-    }
-    format!(
-        " ({})",
-        comma_separated(names.iter().map(|name| quote_name(name)))
-    )
 }
 
 fn if_exists(given: bool) -> &'static str {
@@ -153,12 +204,14 @@ fn variable(name: &str) -> String {
     }
 }
 
-impl Display for SavepointAction {
+impl Display for Spelled<'_, SavepointAction> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        match self {
-            Self::Set(name) => write!(f, "SAVEPOINT {}", quote_name(name)),
-            Self::Release(name) => write!(f, "RELEASE SAVEPOINT {}", quote_name(name)),
-            Self::RollbackTo(name) => write!(f, "ROLLBACK TO SAVEPOINT {}", quote_name(name)),
+        match self.part {
+            SavepointAction::Set(name) => write!(f, "SAVEPOINT {}", self.name(name)),
+            SavepointAction::Release(name) => write!(f, "RELEASE SAVEPOINT {}", self.name(name)),
+            SavepointAction::RollbackTo(name) => {
+                write!(f, "ROLLBACK TO SAVEPOINT {}", self.name(name))
+            }
         }
     }
 }

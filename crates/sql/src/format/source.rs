@@ -2,12 +2,12 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{comma_separated, if_exists, if_not_exists};
+use super::{Spelled, comma_separated, if_exists, if_not_exists};
 use crate::ast::{
     Alter, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, Drop, DropType, Properties,
     PropertyValue, SourceKind, SqlType,
 };
-use crate::name::{force_quote_name, is_plain_word, quote_literal, quote_name};
+use crate::name::{force_quote_name, is_plain_word, quote_literal};
 
 impl Display for SourceKind {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
@@ -28,80 +28,85 @@ fn create(or_replace: bool) -> &'static str {
 }
 
 /// `name [(columns)] [WITH (..)]`, as in CREATE and in ASSERT.
-pub(super) fn declaration(source: &CreateSource) -> String {
-    let columns = match source.columns.as_slice() {
-        [] => String::new(),
-        columns => format!(" ({})", comma_separated(columns)),
-    };
-    format!("{}{columns}{}", quote_name(&source.name), source.with)
+pub(super) fn declaration(source: &Spelled<CreateSource>) -> String {
+    let CreateSource {
+        name,
+        columns,
+        with,
+        ..
+    } = source.part;
+    let name = source.name(name);
+    match columns.as_slice() {
+        [] => format!("{name}{with}"),
+        columns => format!("{name} ({}){with}", source.list(columns)),
+    }
 }
 
-impl Display for CreateSource {
+impl Display for Spelled<'_, CreateSource> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         write!(
             f,
             "{} {}{} {}{}",
-            create(self.or_replace),
-            if self.read_only { "SOURCE " } else { "" },
-            self.kind,
-            if_not_exists(self.if_not_exists),
+            create(self.part.or_replace),
+            if self.part.read_only { "SOURCE " } else { "" },
+            self.part.kind,
+            if_not_exists(self.part.if_not_exists),
             declaration(self)
         )
     }
 }
 
-impl Display for CreateAs {
+impl Display for Spelled<'_, CreateAs> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         write!(
             f,
             "{} {} {}{}{} AS {}",
-            create(self.or_replace),
-            self.kind,
-            if_not_exists(self.if_not_exists),
-            quote_name(&self.name),
-            self.with,
-            self.query
+            create(self.part.or_replace),
+            self.part.kind,
+            if_not_exists(self.part.if_not_exists),
+            self.name(&self.part.name),
+            self.part.with,
+            self.part.query
         )
     }
 }
 
-impl Display for CreateType {
+impl Display for Spelled<'_, CreateType> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         write!(
             f,
             "CREATE TYPE {}{} AS {}",
-            if_not_exists(self.if_not_exists),
-            quote_name(&self.name),
-            self.data_type
+            if_not_exists(self.part.if_not_exists),
+            self.name(&self.part.name),
+            self.with(&self.part.data_type)
         )
     }
 }
 
-impl Display for Alter {
+impl Display for Spelled<'_, Alter> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        let additions = self
-            .columns
-            .iter()
-            .map(|(name, data_type)| format!("ADD COLUMN {} {data_type}", quote_name(name)));
+        let additions = self.part.columns.iter().map(|(name, data_type)| {
+            format!("ADD COLUMN {} {}", self.name(name), self.with(data_type))
+        });
         write!(
             f,
             "ALTER {} {} {}",
-            self.kind,
-            quote_name(&self.name),
+            self.part.kind,
+            self.name(&self.part.name),
             comma_separated(additions)
         )
     }
 }
 
-impl Display for Drop {
+impl Display for Spelled<'_, Drop> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         write!(
             f,
             "DROP {} {}{}{}",
-            self.kind,
-            if_exists(self.if_exists),
-            quote_name(&self.name),
-            if self.delete_topic {
+            self.part.kind,
+            if_exists(self.part.if_exists),
+            self.name(&self.part.name),
+            if self.part.delete_topic {
                 " DELETE TOPIC"
             } else {
                 ""
@@ -110,17 +115,18 @@ impl Display for Drop {
     }
 }
 
-impl Display for DropType {
+impl Display for Spelled<'_, DropType> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        let exists = if_exists(self.if_exists);
-        write!(f, "DROP TYPE {exists}{}", quote_name(&self.name))
+        let exists = if_exists(self.part.if_exists);
+        write!(f, "DROP TYPE {exists}{}", self.name(&self.part.name))
     }
 }
 
-impl Display for ColumnDef {
+impl Display for Spelled<'_, ColumnDef> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        write!(f, "{} {}", quote_name(&self.name), self.data_type)?;
-        match &self.role {
+        let data_type = self.with(&self.part.data_type);
+        write!(f, "{} {data_type}", self.name(&self.part.name))?;
+        match &self.part.role {
             ColumnRole::Value => Ok(()),
             ColumnRole::Key => f.write_str(" KEY"),
             ColumnRole::PrimaryKey => f.write_str(" PRIMARY KEY"),
@@ -159,32 +165,37 @@ impl Display for PropertyValue {
     }
 }
 
-impl Display for SqlType {
+impl Display for Spelled<'_, SqlType> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Self::Boolean => "BOOLEAN",
-            Self::SmallInt => "SMALLINT",
-            Self::Int => "INT",
-            Self::BigInt => "BIGINT",
-            Self::Real => "REAL",
-            Self::Double => "DOUBLE",
-            Self::Decimal(precision, scale) => return write!(f, "DECIMAL({precision}, {scale})"),
-            Self::String => "STRING",
-            Self::Bytes => "BYTES",
-            Self::Time => "TIME",
-            Self::Date => "DATE",
-            Self::Timestamp => "TIMESTAMP",
-            Self::TimestampTz => "TIMESTAMPTZ",
-            Self::Array(element) => return write!(f, "ARRAY<{element}>"),
-            Self::Map(key, value) => return write!(f, "MAP<{key}, {value}>"),
-            Self::Struct(fields) => {
-                let fields = fields
-                    .iter()
-                    .map(|(name, data_type)| format!("{} {data_type}", quote_name(name)));
+        f.write_str(match self.part {
+            SqlType::Boolean => "BOOLEAN",
+            SqlType::SmallInt => "SMALLINT",
+            SqlType::Int => "INT",
+            SqlType::BigInt => "BIGINT",
+            SqlType::Real => "REAL",
+            SqlType::Double => "DOUBLE",
+            SqlType::Decimal(precision, scale) => {
+                return write!(f, "DECIMAL({precision}, {scale})");
+            }
+            SqlType::String => "STRING",
+            SqlType::Bytes => "BYTES",
+            SqlType::Time => "TIME",
+            SqlType::Date => "DATE",
+            SqlType::Timestamp => "TIMESTAMP",
+            SqlType::TimestampTz => "TIMESTAMPTZ",
+            SqlType::Array(element) => return write!(f, "ARRAY<{}>", self.with(&**element)),
+            SqlType::Map(key, value) => {
+                let (key, value) = (self.with(&**key), self.with(&**value));
+                return write!(f, "MAP<{key}, {value}>");
+            }
+            SqlType::Struct(fields) => {
+                let fields = fields.iter().map(|(name, data_type)| {
+                    format!("{} {}", self.name(name), self.with(data_type))
+                });
                 return write!(f, "STRUCT<{}>", comma_separated(fields));
             }
             // In quotes, so that no later type of ours can take the name away.
-            Self::Named(name) => return f.write_str(&force_quote_name(name)),
+            SqlType::Named(name) => return f.write_str(&force_quote_name(name)),
         })
     }
 }

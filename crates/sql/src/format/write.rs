@@ -5,20 +5,20 @@ use std::fmt::{self, Display, Formatter};
 use sqlparser::ast::Expr;
 
 use super::exact::exact;
-use super::{comma_separated, name_list};
+use super::{Spelled, comma_separated};
 use crate::ast::{Copy, CopyDirection, CopyFormat, CopyOptions, CopyTarget, Insert, InsertSource};
-use crate::name::{quote_literal, quote_name};
+use crate::name::quote_literal;
 
-impl Display for Insert {
+impl Display for Spelled<'_, Insert> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         write!(
             f,
             "INSERT INTO {}{}{} ",
-            quote_name(&self.name),
-            self.with,
-            name_list(&self.columns)
+            self.name(&self.part.name),
+            self.part.with,
+            self.names(&self.part.columns)
         )?;
-        match &self.source {
+        match &self.part.source {
             InsertSource::Values(rows) => {
                 let rows = exact(rows);
                 let rows = rows
@@ -31,19 +31,19 @@ impl Display for Insert {
     }
 }
 
-impl Display for Copy {
+impl Display for Spelled<'_, Copy> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        match &self.target {
+        match &self.part.target {
             CopyTarget::Relation { name, columns } => {
-                write!(f, "COPY {}{}", quote_name(name), name_list(columns))?
+                write!(f, "COPY {}{}", self.name(name), self.names(columns))?
             }
             CopyTarget::Query(query) => write!(f, "COPY ({query})")?,
         }
-        f.write_str(match self.direction {
+        f.write_str(match self.part.direction {
             CopyDirection::FromStdin => " FROM STDIN",
             CopyDirection::ToStdout => " TO STDOUT",
         })?;
-        self.options.fmt(f)
+        self.part.options.fmt(f)
     }
 }
 

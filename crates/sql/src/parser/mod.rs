@@ -23,6 +23,7 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{Explain, ExplainTarget, Statement};
 use crate::cursor::Cursor;
 use crate::error::{Span, SqlError};
+use crate::format::format_statement;
 use crate::language::Language;
 use crate::limits::Limits;
 use crate::token::{self, Splitter, StatementTokens};
@@ -47,7 +48,7 @@ impl ParsedStatement {
     /// Fails for a statement whose standard part the standard tree does not write back exactly. That is an error of ours or the standard
     /// parser's, and better found before the text is stored than when it is read.
     pub fn canonical_text(&self) -> Result<String, SqlError> {
-        let text = self.statement.to_string();
+        let text = format_statement(&self.statement, self.language.identifier_case);
         match parse_statement_in(&text, self.language) {
             Ok(again) if again.statement == self.statement => Ok(text),
             _ => Err(SqlError::unsupported(

@@ -193,13 +193,15 @@ impl TypeParser<'_, '_> {
         Err(self.cursor.expected(what))
     }
 
-    /// The `(n)` of a VARCHAR. CHAR pads with blanks, which no format here does.
+    /// The `(n)` of a VARCHAR, for which ksqlDB takes `(STRING)` too; it says nothing. CHAR pads with blanks, which no format here does.
     fn expect_varchar(&mut self, varying: bool) -> Result<SqlType, SqlError> {
         if !varying {
             return Err(self.cursor.unsupported("type CHAR").with_hint("use STRING"));
         }
         if self.cursor.accept_token(&Token::LParen) {
-            self.cursor.expect_count("a length")?;
+            if !self.cursor.accept("string") {
+                self.cursor.expect_count("a length")?;
+            }
             self.cursor.expect_token(&Token::RParen)?;
         }
         Ok(SqlType::String)
