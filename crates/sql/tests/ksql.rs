@@ -227,7 +227,7 @@ fn expressions_are_written_back() {
         ),
         (
             "SELECT ARRAY[1, 2], MAP('k' := 1), STRUCT(a := 1, `B` := 'x') FROM t",
-            "SELECT ARRAY[1, 2], MAP {'k': 1}, STRUCT(1 AS a, 'x' AS B) FROM t",
+            "SELECT ARRAY[1, 2], MAP {'k': 1}, STRUCT(1 AS a, 'x' AS \"B\") FROM t",
         ),
         (
             "SELECT rowtime AT TIME ZONE 'UTC' FROM t",
