@@ -6,11 +6,12 @@
 //!
 //! [`FormatSpec`] names a format with its properties; [`decoder`], [`projected_decoder`] and [`encoder`] make the two halves for a schema.
 //! Beside the formats lives what else gives a record's bytes a meaning: the bounds in a windowed key ([`windowed_key`]), Java's date
-//! patterns ([`java_time`]) and the event time of a row ([`TimestampExtractor`]).
+//! patterns ([`java_time`]), Java's texts of numbers ([`java_text`]) and the event time of a row ([`TimestampExtractor`]).
 
 mod column;
 mod delimited;
 mod error;
+pub mod java_text;
 pub mod java_time;
 mod json;
 mod kafka;

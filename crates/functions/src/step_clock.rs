@@ -1,0 +1,106 @@
+//! The clock and the dice of a step.
+//!
+//! A continuous query runs a step again after a crash and must give the same rows. So UNIX_TIMESTAMP(), RANDOM() and their like do not ask the
+//! machine inside of a step: they ask what the step's journal entry says. The engine sets it for the thread with [`StepClock::enter`] while
+//! it evaluates one operator's batch. Outside of a step (a pull query, an INSERT) they ask the machine.
+
+use std::{
+    cell::Cell,
+    hash::{BuildHasher, RandomState},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The increment of SplitMix64: an odd number whose multiples visit every 64-bit value.
+const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+
+#[derive(Clone, Copy)]
+struct Moment {
+    millis: i64,
+    seed: u64,
+    drawn: u64,
+}
+
+thread_local! {
+    static MOMENT: Cell<Option<Moment>> = const { Cell::new(None) };
+    /// Dice outside of steps.
+    static DICE: Cell<u64> = Cell::new(RandomState::new().hash_one(0u8));
+}
+
+/// While it lives, functions on this thread read the step's clock and seed.
+#[derive(Debug)]
+pub struct StepClock {
+    _private: (),
+}
+
+impl StepClock {
+    /// Sets clock (milliseconds since the epoch) and seed. Equal seeds give equal draws in equal order, so the seed must tell the step, the
+    /// operator and the slot apart.
+    pub fn enter(millis: i64, seed: u64) -> Self {
+        MOMENT.set(Some(Moment {
+            millis,
+            seed,
+            drawn: 0,
+        }));
+        Self { _private: () }
+    }
+}
+
+impl Drop for StepClock {
+    fn drop(&mut self) {
+        MOMENT.set(None);
+    }
+}
+
+/// Milliseconds since the epoch.
+pub(crate) fn now_millis() -> i64 {
+    match MOMENT.get() {
+        Some(moment) => moment.millis,
+        None => SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .ok()
+            .and_then(|elapsed| i64::try_from(elapsed.as_millis()).ok())
+            .unwrap_or(0),
+    }
+}
+
+/// Sixty-four random bits.
+pub(crate) fn draw() -> u64 {
+    match MOMENT.get() {
+        Some(moment) => {
+            let drawn = moment.drawn.wrapping_add(1);
+            MOMENT.set(Some(Moment { drawn, ..moment }));
+            mix(moment.seed.wrapping_add(drawn.wrapping_mul(GAMMA)))
+        }
+        None => {
+            let state = DICE.get().wrapping_add(GAMMA);
+            DICE.set(state);
+            mix(state)
+        }
+    }
+}
+
+/// The finaliser of SplitMix64.
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_runs_again_draws_the_same() {
+        let run = |seed| {
+            let _step = StepClock::enter(42, seed);
+            (now_millis(), draw(), draw())
+        };
+        let (clock, first, second) = run(7);
+        assert_eq!((clock, first, second), run(7));
+        assert_eq!(clock, 42);
+        assert_ne!(first, second);
+        assert_ne!(first, run(8).1);
+        assert!(now_millis() > 42, "the machine's clock outside of a step");
+    }
+}
