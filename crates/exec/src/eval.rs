@@ -2,6 +2,9 @@
 //!
 //! An expression that fails on a batch (a division by zero, a cast that overflows) is evaluated again row by row: rows that fail become NULL
 //! and are reported, the others keep their values. So one bad row costs its batch some time and never stops a query.
+//!
+//! Functions of the library do not fail: they give NULL for a bad row and report why, without saying which row it was. Then the rows are found by
+//! halving the batch, which evaluates a lone bad row about twice per level; the values are those of the first evaluation.
 
 use std::sync::Arc;
 
@@ -11,6 +14,7 @@ use arrow::{
     record_batch::RecordBatch,
 };
 use datafusion::{error::DataFusionError, physical_expr::PhysicalExpr};
+use highwater_functions::{RowErrors, take_row_errors};
 
 use crate::error::{ExecError, ExecResult};
 
@@ -29,12 +33,46 @@ pub fn evaluate(
     batch: &RecordBatch,
     failures: &mut Vec<RowFailure>,
 ) -> ExecResult<ArrayRef> {
+    // Whatever another evaluation on this thread left behind is not about this one.
+    take_row_errors();
     match expression
         .evaluate(batch)
         .and_then(|value| value.into_array(batch.num_rows()))
     {
-        Ok(array) => Ok(array),
+        Ok(array) => {
+            find_rows(expression, batch, 0, &take_row_errors(), failures);
+            Ok(array)
+        }
         Err(_) => evaluate_by_row(expression, batch, failures),
+    }
+}
+
+/// Finds the rows that `errors` are about: those of `batch`, which begins at row `first` of the whole.
+fn find_rows(
+    expression: &Arc<dyn PhysicalExpr>,
+    batch: &RecordBatch,
+    first: usize,
+    errors: &RowErrors,
+    failures: &mut Vec<RowFailure>,
+) {
+    if errors.is_empty() {
+        return;
+    }
+    let rows = batch.num_rows();
+    if rows <= 1 {
+        failures.extend(errors.reasons.iter().map(|reason| RowFailure {
+            row: first,
+            reason: reason.clone(),
+        }));
+        return;
+    }
+    let middle = rows / 2;
+    for (start, length) in [(0, middle), (middle, rows - middle)] {
+        let half = batch.slice(start, length);
+        // The whole could be evaluated, so its parts can; only the reports are of interest.
+        let _ = expression.evaluate(&half);
+        let errors = take_row_errors();
+        find_rows(expression, &half, first + start, &errors, failures);
     }
 }
 
@@ -66,11 +104,15 @@ fn evaluate_by_row(
     let mut rows: Vec<ArrayRef> = Vec::with_capacity(batch.num_rows());
     for row in 0..batch.num_rows() {
         let single = batch.slice(row, 1);
+        take_row_errors();
         match expression
             .evaluate(&single)
             .and_then(|value| value.into_array(1))
         {
-            Ok(array) => rows.push(array),
+            Ok(array) => {
+                find_rows(expression, &single, row, &take_row_errors(), failures);
+                rows.push(array);
+            }
             Err(error) => {
                 failures.push(RowFailure {
                     row,

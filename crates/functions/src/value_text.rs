@@ -18,7 +18,7 @@ use crate::scalar::datetime::pattern;
 
 /// Appends a value that is no list, map or struct: NULL as `null`, numbers as Java prints them, dates and times in ISO form.
 pub(crate) fn write_value(out: &mut String, array: &ArrayRef, row: usize) {
-    if array.is_null(row) {
+    if is_null(array, row) {
         out.push_str("null");
         return;
     }
@@ -72,6 +72,11 @@ pub(crate) fn write_value(out: &mut String, array: &ArrayRef, row: usize) {
 }
 
 const MILLIS_OF_DAY: i64 = 86_400_000;
+
+/// Whether a value is NULL; a column of type NULL says of none that it is.
+pub(crate) fn is_null(array: &ArrayRef, row: usize) -> bool {
+    *array.data_type() == DataType::Null || array.is_null(row)
+}
 
 /// Appends an instant in a form of ours.
 fn write_time(out: &mut String, form: &str, millis: i64) {

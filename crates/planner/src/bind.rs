@@ -12,6 +12,7 @@ mod name;
 mod pull;
 mod query;
 mod source;
+mod units;
 mod wildcard;
 mod window;
 
@@ -22,4 +23,5 @@ pub use pull::rewrite_pull;
 pub(crate) use query::{Purpose, bind_query};
 pub use source::plan_create_source;
 pub(crate) use source::{is_reserved, partitions_of, refuse_existing, topic_of};
+pub use units::name_time_units;
 pub(crate) use window::AssignWindows;

@@ -3,9 +3,9 @@
 //! A *stored* type is one that a column of a stream or table can have: the image of [`arrow_type`]. Expressions may pass through other Arrow
 //! types; [`stored_type`] says which stored type their values take when they reach a relation.
 
-use std::sync::Arc;
-
 use arrow::datatypes::{DataType, Field, Fields, TimeUnit};
+pub use highwater_functions::types::sql_name;
+use highwater_functions::types::{list, map};
 use highwater_sql::SqlType;
 
 use crate::error::{PlanError, PlanResult};
@@ -78,21 +78,6 @@ fn decimal(precision: u8, scale: i8) -> PlanResult<DataType> {
     }
 }
 
-fn list(element: DataType) -> DataType {
-    DataType::List(Arc::new(Field::new("item", element, true)))
-}
-
-fn map(key: DataType, value: DataType) -> DataType {
-    let entries = Fields::from(vec![
-        Field::new("key", key, false),
-        Field::new("value", value, true),
-    ]);
-    DataType::Map(
-        Arc::new(Field::new("entries", DataType::Struct(entries), false)),
-        false,
-    )
-}
-
 /// The stored type that values of `from` take in a relation; `None` when they have none (intervals, durations, unions).
 pub fn stored_type(from: &DataType) -> Option<DataType> {
     Some(match from {
@@ -153,58 +138,6 @@ pub fn stored_type(from: &DataType) -> Option<DataType> {
         DataType::RunEndEncoded(_, value) => stored_type(value.data_type())?,
         DataType::Duration(_) | DataType::Interval(_) | DataType::Union(_, _) => return None,
     })
-}
-
-/// How SQL spells a type: what DESCRIBE prints and messages say.
-pub fn sql_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Boolean => "BOOLEAN".to_owned(),
-        DataType::Int8 | DataType::UInt8 | DataType::Int16 => "SMALLINT".to_owned(),
-        DataType::UInt16 | DataType::Int32 => "INT".to_owned(),
-        DataType::UInt32 | DataType::UInt64 | DataType::Int64 => "BIGINT".to_owned(),
-        DataType::Float16 | DataType::Float32 => "REAL".to_owned(),
-        DataType::Float64 => "DOUBLE".to_owned(),
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => format!("DECIMAL({precision}, {scale})"),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR".to_owned(),
-        DataType::Binary
-        | DataType::LargeBinary
-        | DataType::BinaryView
-        | DataType::FixedSizeBinary(_) => "BYTES".to_owned(),
-        DataType::Date32 | DataType::Date64 => "DATE".to_owned(),
-        DataType::Time32(_) | DataType::Time64(_) => "TIME".to_owned(),
-        DataType::Timestamp(_, None) => "TIMESTAMP".to_owned(),
-        DataType::Timestamp(_, Some(_)) => "TIMESTAMPTZ".to_owned(),
-        DataType::Interval(_) | DataType::Duration(_) => "INTERVAL".to_owned(),
-        DataType::Null => "NULL".to_owned(),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _) => format!("ARRAY<{}>", sql_name(field.data_type())),
-        DataType::Struct(fields) => {
-            let fields: Vec<String> = fields
-                .iter()
-                .map(|field| format!("{} {}", field.name(), sql_name(field.data_type())))
-                .collect();
-            format!("STRUCT<{}>", fields.join(", "))
-        }
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(fields) if fields.len() == 2 => {
-                format!(
-                    "MAP<{}, {}>",
-                    sql_name(fields[0].data_type()),
-                    sql_name(fields[1].data_type())
-                )
-            }
-            _ => "MAP".to_owned(),
-        },
-        DataType::Dictionary(_, value) => sql_name(value),
-        DataType::RunEndEncoded(_, value) => sql_name(value.data_type()),
-        DataType::Union(_, _) => "UNION".to_owned(),
-    }
 }
 
 /// Whether a type is made of other types.

@@ -1,6 +1,6 @@
 //! Functions that statements may call.
 //!
-//! One library serves every statement: DataFusion's functions and `->` for structs. Sessions add the functions that tell about themselves
+//! One library serves every statement: DataFusion's functions, ksqlDB's (of a dialect), and `->` for structs. Sessions add the functions that tell about themselves
 //! (`current_user`, `pg_backend_pid()`, ..); continuous queries do not get those, since their meaning would change with the session.
 
 mod session_facts;
@@ -21,8 +21,8 @@ use crate::{
     session::Session,
 };
 
-/// The library, as a state that queries are planned with.
-pub fn library() -> SessionState {
+/// The library of a dialect, as a state that queries are planned with.
+pub fn library(dialect: highwater_functions::Dialect) -> SessionState {
     let mut config = SessionConfig::new()
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
@@ -41,6 +41,7 @@ pub fn library() -> SessionState {
         .build();
     let planners = [
         vec![Arc::new(struct_access::StructAccess) as _],
+        highwater_functions::expr_planners(dialect),
         state.expr_planners().to_vec(),
     ]
     .concat();
@@ -48,6 +49,9 @@ pub fn library() -> SessionState {
         .with_expr_planners(planners)
         .with_type_planner(Arc::new(CastTypes))
         .build();
+    if let Err(error) = highwater_functions::register(&mut state, dialect) {
+        tracing::error!(%error, "the function library is not complete");
+    }
     state
 }
 

@@ -32,7 +32,7 @@ impl Planner {
     /// A planner with the function library.
     pub fn new(default_partitions: u32) -> Self {
         Self {
-            functions: functions::library(),
+            functions: functions::library(highwater_functions::Dialect::Postgres),
             default_partitions,
         }
     }

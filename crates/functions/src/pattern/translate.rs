@@ -262,7 +262,7 @@ impl Translator<'_> {
                     .take_while(|digit| matches!(digit, '0'..='7'))
                     .collect();
                 // Three digits only up to \0377.
-                let length = if digits.len() == 3 && digits > "377".to_owned() {
+                let length = if digits.len() == 3 && digits.as_str() > "377" {
                     2
                 } else {
                     digits.len()

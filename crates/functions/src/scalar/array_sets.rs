@@ -81,7 +81,7 @@ fn both(call: &Call) -> Result<(ArrayRef, usize)> {
 
 fn encode(elements: &ArrayRef) -> Result<Rows> {
     let converter = RowConverter::new(vec![SortField::new(elements.data_type().clone())])?;
-    Ok(converter.convert_columns(&[elements.clone()])?)
+    Ok(converter.convert_columns(std::slice::from_ref(elements))?)
 }
 
 fn append(call: &Call) -> Result<ArrayRef> {

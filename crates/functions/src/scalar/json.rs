@@ -16,7 +16,7 @@ use crate::{
     json::{Json, Path, put, read, write, write_string},
     scalar::{array::element_field, map::map_array, text::count},
     signature::{Kind, Param, param},
-    value_text::write_value,
+    value_text::{is_null, write_value},
 };
 
 thread_local! {
@@ -339,7 +339,7 @@ fn records(call: &Call) -> Result<ArrayRef> {
 
 /// Appends a value of any type as JSON.
 fn write_json(out: &mut String, array: &ArrayRef, row: usize) {
-    if array.is_null(row) {
+    if is_null(array, row) {
         out.push_str("null");
         return;
     }

@@ -6,11 +6,12 @@
 
 use arrow::{
     array::{ArrayRef, ArrowPrimitiveType},
+    compute::cast,
     datatypes::{
         ArrowNativeTypeOp, DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type,
     },
 };
-use datafusion::common::Result;
+use datafusion::common::{Result, internal_err};
 
 use crate::{
     call::{Call, Row, value},
@@ -36,7 +37,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "The nearest number without places, or with the given ones; half-way between two, the larger one.",
         &[
             Overload::new(&[X_BIGINT], Kind::BigInt, |call| call.expanded(0)),
-            Overload::new(&[X_DECIMAL], Kind::Decimal, |call| Ok(decimals(call, Mode::Nearest)))
+            Overload::new(&[X_DECIMAL], Kind::Decimal, |call| decimals(call, Mode::Nearest))
                 .returning(Returns::Computed(without_places, Kind::Decimal)),
             Overload::new(&[X_DOUBLE], Kind::BigInt, |call| {
                 Ok(whole_doubles(call, |x| {
@@ -45,7 +46,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
                     if x - down >= 0.5 { down + 1.0 } else { down }
                 }))
             }),
-            Overload::new(&[X_DECIMAL, PLACES], Kind::Decimal, |call| Ok(decimals(call, Mode::Nearest)))
+            Overload::new(&[X_DECIMAL, PLACES], Kind::Decimal, |call| decimals(call, Mode::Nearest))
                 .returning(Returns::Argument(0)),
             Overload::new(&[X_DOUBLE, PLACES], Kind::Double, |call| Ok(doubles(call, Mode::Nearest))),
         ],
@@ -58,10 +59,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "A number without its places, or with only the given ones.",
         &[
             Overload::new(&[X_BIGINT], Kind::BigInt, |call| call.expanded(0)),
-            Overload::new(&[X_DECIMAL], Kind::Decimal, |call| Ok(decimals(call, Mode::TowardZero)))
+            Overload::new(&[X_DECIMAL], Kind::Decimal, |call| decimals(call, Mode::TowardZero))
                 .returning(Returns::Computed(without_places, Kind::Decimal)),
             Overload::new(&[X_DOUBLE], Kind::BigInt, |call| Ok(whole_doubles(call, f64::trunc))),
-            Overload::new(&[X_DECIMAL, PLACES], Kind::Decimal, |call| Ok(decimals(call, Mode::TowardZero)))
+            Overload::new(&[X_DECIMAL, PLACES], Kind::Decimal, |call| decimals(call, Mode::TowardZero))
                 .returning(Returns::Argument(0)),
             Overload::new(&[X_DOUBLE, PLACES], Kind::Double, |call| Ok(doubles(call, Mode::TowardZero))),
         ],
@@ -141,29 +142,25 @@ fn round_double(x: f64, places: i32, mode: Mode) -> f64 {
     if size == 0.0 { 0.0 } else { size.copysign(x) }
 }
 
-fn decimals(call: &Call, mode: Mode) -> ArrayRef {
+fn decimals(call: &Call, mode: Mode) -> Result<ArrayRef> {
     let data_type = call.return_type();
-    let result = match (call.arg(0).array.data_type(), data_type) {
-        (DataType::Decimal128(_, from), DataType::Decimal128(precision, to)) => {
-            round_decimals::<Decimal128Type>(call, *from, (*precision, *to), mode)
-        }
-        (DataType::Decimal256(_, from), DataType::Decimal256(precision, to)) => {
-            round_decimals::<Decimal256Type>(call, *from, (*precision, *to), mode)
-        }
+    match (call.arg(0).array.data_type(), data_type) {
+        (DataType::Decimal128(_, from), DataType::Decimal128(precision, to)) => Ok(
+            round_decimals::<Decimal128Type>(call, *from, (*precision, *to), mode),
+        ),
+        (DataType::Decimal256(_, from), DataType::Decimal256(precision, to)) => Ok(
+            round_decimals::<Decimal256Type>(call, *from, (*precision, *to), mode),
+        ),
         // A wide decimal whose whole part is narrow: rounded wide, then cast.
         (DataType::Decimal256(_, from), DataType::Decimal128(precision, to)) => {
             let wide = DataType::Decimal256(*precision, *to);
-            let narrow = |wide_call: &Call| -> Result<ArrayRef> {
-                let rounded =
-                    round_decimals::<Decimal256Type>(wide_call, *from, (*precision, *to), mode);
-                Ok(arrow::compute::cast(&rounded, data_type)?)
-            };
-            call.with_return_type(&wide, narrow)
-                .unwrap_or_else(|_| arrow::array::new_null_array(data_type, call.rows()))
+            let rounded = call.with_return_type(&wide, |wide_call| {
+                round_decimals::<Decimal256Type>(wide_call, *from, (*precision, *to), mode)
+            });
+            Ok(cast(&rounded, data_type)?)
         }
-        _ => arrow::array::new_null_array(data_type, call.rows()),
-    };
-    result
+        (other, _) => internal_err!("{other} is no decimal"),
+    }
 }
 
 /// Rounds decimals of `from` places and gives them `to` places. Without a second argument all places go.

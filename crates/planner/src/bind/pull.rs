@@ -3,7 +3,7 @@
 use highwater_sql::Query;
 use sqlparser::ast;
 
-use super::{locate::start_of, wildcard::expand_wildcards};
+use super::{locate::start_of, units::name_time_units, wildcard::expand_wildcards};
 use crate::{
     catalog::Catalog,
     error::{PlanError, PlanResult},
@@ -41,5 +41,6 @@ pub fn rewrite_pull(query: &Query, catalog: &dyn Catalog) -> PlanResult<Box<ast:
     }
     let mut body = query.body.clone();
     expand_wildcards(&mut body, catalog)?;
+    name_time_units(&mut body);
     Ok(body)
 }

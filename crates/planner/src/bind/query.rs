@@ -14,6 +14,7 @@ use super::{
     context::BindContext,
     locate::{Located, start_of},
     name::name_expressions,
+    units::name_time_units,
     wildcard::expand_wildcards,
     window::{group_by_window, window_spec},
 };
@@ -62,6 +63,7 @@ pub(crate) fn bind_query(
     };
     check_continuous(&body, ctx.functions)?;
     expand_wildcards(&mut body, ctx.catalog)?;
+    name_time_units(&mut body);
     name_expressions(&mut body)?;
     let mut relation_planners: Vec<Arc<dyn RelationPlanner>> = Vec::new();
     if let Some(window) = &query.window {

@@ -296,6 +296,7 @@ impl Evaluator<'_> {
         if !parameters.is_empty() {
             substitute(&mut expr, parameters)?;
         }
+        highwater_planner::name_time_units(&mut expr);
         let state = self.state.get_or_insert_with(|| self.session.state());
         let script = self.script;
         let located = |error| SqlError::from_datafusion(&error, script);
