@@ -28,11 +28,12 @@ pub use batch::{
 };
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskFile, DiskLock, FileDisk, MemoryDisk};
-pub use embedded::EmbeddedLog;
+pub use embedded::{EmbeddedLog, Finding, Severity, VerifyReport, verify};
 pub use error::{ErrorKind, LogError, LogResult};
 pub use log::{
     AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionId, PartitionOffsets,
-    ProducerId, ProducerState, Record, TopicChange, TopicConfig, TopicInfo, TopicPartition,
+    PartitionUsage, ProducerId, ProducerState, Record, TopicChange, TopicConfig, TopicInfo,
+    TopicPartition,
 };
 pub use options::{FsyncPolicy, LogOptions};
-pub use partitioner::{murmur2, partition_for_key};
+pub use partitioner::{Partitioner, murmur2, partition_for_key};

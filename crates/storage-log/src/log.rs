@@ -105,6 +105,15 @@ pub struct PartitionOffsets {
     pub durable: Offset,
 }
 
+/// What a partition takes on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionUsage {
+    /// Segments, the one that grows included.
+    pub segments: usize,
+    /// Bytes of their record batches.
+    pub bytes: u64,
+}
+
 /// What a reader sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {

@@ -1,5 +1,7 @@
 //! Kafka's default partitioner, so that the embedded log and Kafka place every key alike.
 
+use crate::log::PartitionId;
+
 /// MurmurHash2 (32 bits) exactly as Kafka's `Utils.murmur2`: fixed seed, little-endian blocks, wrapping arithmetic.
 pub fn murmur2(key: &[u8]) -> i32 {
     const SEED: u32 = 0x9747_b28c;
@@ -32,9 +34,63 @@ pub fn partition_for_key(key: &[u8], partitions: u32) -> u32 {
     (murmur2(key).cast_unsigned() & 0x7fff_ffff) % partitions.max(1)
 }
 
+/// Bytes of records without a key that go to one partition before it is the next one's turn: Kafka's default batch size, so that batches fill.
+const STICKY_BYTES: usize = 16 * 1024;
+
+/// Chooses partitions as Kafka's producer does: by key, and without one the same partition for a batch's worth of records, then the next.
+#[derive(Debug, Clone)]
+pub struct Partitioner {
+    partitions: u32,
+    current: u32,
+    bytes: usize,
+}
+
+impl Partitioner {
+    /// Chooses among that many partitions, which must not be 0.
+    pub fn new(partitions: u32) -> Self {
+        debug_assert!(partitions > 0, "a topic has at least one partition");
+        Self {
+            partitions: partitions.max(1),
+            current: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Where a record of that key and size goes.
+    pub fn partition(&mut self, key: Option<&[u8]>, record_bytes: usize) -> PartitionId {
+        let partition = match key {
+            Some(key) => partition_for_key(key, self.partitions),
+            None => {
+                if self.bytes >= STICKY_BYTES {
+                    self.current = (self.current + 1) % self.partitions;
+                    self.bytes = 0;
+                }
+                self.bytes += record_bytes;
+                self.current
+            }
+        };
+        PartitionId(partition)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_without_a_key_stick_to_a_partition_for_a_batch() {
+        let mut partitioner = Partitioner::new(3);
+        let of_key = partitioner.partition(Some(b"foobar"), 1_000_000);
+        assert_eq!(of_key.0, partition_for_key(b"foobar", 3));
+        let placed: Vec<_> = (0..70)
+            .map(|_| partitioner.partition(None, 1024).0)
+            .collect();
+        let runs: Vec<_> = placed
+            .chunk_by(|a, b| a == b)
+            .map(|run| (run[0], run.len()))
+            .collect();
+        assert_eq!(runs, [(0, 16), (1, 16), (2, 16), (0, 16), (1, 6)]);
+    }
 
     #[test]
     fn hashes_are_those_of_kafka() {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Write},
+    io,
     os::unix::fs::FileExt,
     path::Path,
     sync::Arc,
@@ -58,7 +58,7 @@ impl Disk for FileDisk {
     }
 
     fn lock(&self, path: &Path, owner: &str) -> io::Result<Box<dyn DiskLock>> {
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
@@ -68,8 +68,9 @@ impl Disk for FileDisk {
             TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
             TryLockError::Error(error) => error,
         })?;
-        file.set_len(0)?;
-        file.write_all(owner.as_bytes())?;
+        // In this order: whoever asks in between finds a name, at worst with the rest of another behind it.
+        FileExt::write_all_at(&file, owner.as_bytes(), 0)?;
+        file.set_len(owner.len() as u64)?;
         Ok(Box::new(FileLock { _file: file }))
     }
 }

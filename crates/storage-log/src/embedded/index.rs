@@ -143,6 +143,20 @@ impl SegmentIndex {
             .map_or(self.base, |i| self.base + i64::from(self.times[i].offset))
     }
 
+    /// Offset entries: last offset of a batch, and where it is.
+    pub(crate) fn offset_entries(&self) -> impl Iterator<Item = (i64, u32)> {
+        self.offsets
+            .iter()
+            .map(|entry| (self.base + i64::from(entry.offset), entry.position))
+    }
+
+    /// Time entries: largest timestamp so far, and last offset of the batch that has it.
+    pub(crate) fn time_entries(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.times
+            .iter()
+            .map(|entry| (entry.timestamp, self.base + i64::from(entry.offset)))
+    }
+
     pub(crate) fn encode_offsets(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.offsets.len() * OFFSET_ENTRY_BYTES);
         for entry in &self.offsets {

@@ -29,8 +29,8 @@ use crate::{
     },
     error::{LogError, LogResult},
     log::{
-        AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets, ProducerId,
-        ProducerState, TopicChange, TopicConfig, TopicInfo, TopicPartition,
+        AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets, PartitionUsage,
+        ProducerId, ProducerState, TopicChange, TopicConfig, TopicInfo, TopicPartition,
     },
     options::{FsyncPolicy, LogOptions},
 };
@@ -158,6 +158,11 @@ impl EmbeddedLog {
         self.inner.maintain().into_iter().next().map_or(Ok(()), Err)
     }
 
+    /// What a partition takes on disk.
+    pub fn usage(&self, partition: &TopicPartition) -> LogResult<PartitionUsage> {
+        self.with_partition(partition, |open| Ok(open.published.read().usage()))
+    }
+
     /// Recovers a partition that stopped after a failed sync or because it was damaged, as a restart would. One that works stays as it is.
     pub fn reopen(&self, partition: &TopicPartition) -> LogResult<()> {
         let _changing = self.inner.changing.lock();
@@ -198,16 +203,13 @@ impl EmbeddedLog {
     }
 }
 
-/// Creates and locks the folder.
-fn prepare_folder(disk: &dyn Disk, dir: &Path) -> LogResult<Box<dyn DiskLock>> {
-    let failed = || LogError::io(|| format!("create \"{}\"", dir.display()));
-    disk.create_dir(dir).map_err(failed())?;
+/// Locks a folder that exists.
+pub(crate) fn lock_folder(disk: &dyn Disk, dir: &Path) -> LogResult<Box<dyn DiskLock>> {
     let path = dir.join(layout::LOCK);
-    let lock = disk
-        .lock(&path, &format!("pid {}\n", std::process::id()))
+    disk.lock(&path, &format!("pid {}\n", std::process::id()))
         .map_err(|error| {
             if error.kind() != io::ErrorKind::WouldBlock {
-                return failed()(error);
+                return LogError::io(|| format!("lock \"{}\"", path.display()))(error);
             }
             let owner = small_file::read_whole(disk, &path)
                 .ok()
@@ -217,7 +219,14 @@ fn prepare_folder(disk: &dyn Disk, dir: &Path) -> LogResult<Box<dyn DiskLock>> {
                 folder: dir.into(),
                 owner: String::from_utf8_lossy(&owner).trim().into(),
             }
-        })?;
+        })
+}
+
+/// Creates and locks the folder.
+fn prepare_folder(disk: &dyn Disk, dir: &Path) -> LogResult<Box<dyn DiskLock>> {
+    let failed = || LogError::io(|| format!("create \"{}\"", dir.display()));
+    disk.create_dir(dir).map_err(failed())?;
+    let lock = lock_folder(disk, dir)?;
     disk.create_dir(&dir.join(layout::TOPICS))
         .map_err(failed())?;
     small_file::sync_dir(disk, &dir.join(layout::TOPICS))?;

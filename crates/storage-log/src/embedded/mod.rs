@@ -8,9 +8,10 @@ mod compaction;
 mod duplicates;
 mod group_commit;
 mod handles;
-mod index;
-mod layout;
+pub(crate) mod index;
+pub(crate) mod layout;
 mod log;
+mod log_start;
 mod partition;
 mod periodic;
 mod published;
@@ -21,13 +22,14 @@ mod recovery_point;
 mod removal;
 mod retention;
 mod rolling;
-mod scan;
+pub(crate) mod scan;
 mod segment;
 mod settings;
 mod small_file;
-mod snapshot;
+pub(crate) mod snapshot;
 mod tail;
 mod topics;
+mod verify;
 
 use std::{
     path::PathBuf,
@@ -35,6 +37,7 @@ use std::{
 };
 
 pub use log::EmbeddedLog;
+pub use verify::{Finding, Severity, VerifyReport, verify};
 
 use crate::{clock::Clock, disk::Disk, options::LogOptions};
 use handles::FileCache;

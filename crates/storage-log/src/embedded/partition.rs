@@ -24,17 +24,12 @@ use crate::{
     embedded::{
         Environment, compaction::CompactionState, duplicates::ReplayCursors,
         group_commit::GroupCommit, layout, published::Published, read_caches::ReadCursors,
-        recovery_point, settings::PartitionSettings, small_file::FileKind,
+        recovery_point, settings::PartitionSettings,
     },
     error::{LogError, LogResult},
     log::{Appended, Offset, PartitionOffsets, ProducerId, ProducerState, TopicPartition},
     options::FsyncPolicy,
     producer::{AbortedTransaction, Admission, ProducerTable},
-};
-
-pub(crate) const LOG_START: FileKind = FileKind {
-    name: "highwater-log-start",
-    version: 1,
 };
 
 /// An open partition.

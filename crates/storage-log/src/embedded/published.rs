@@ -13,7 +13,7 @@ use crate::{
         segment::{SealedSegment, SegmentId},
         tail::Tail,
     },
-    log::{Isolation, Offset, PartitionOffsets},
+    log::{Isolation, Offset, PartitionOffsets, PartitionUsage},
     producer::AbortedTransaction,
 };
 
@@ -167,6 +167,15 @@ impl Published {
             last_stable: Offset(self.last_stable),
             log_end: Offset(self.log_end),
             durable: Offset(durable),
+        }
+    }
+
+    pub(crate) fn usage(&self) -> PartitionUsage {
+        let active = self.active.as_ref();
+        let sealed_bytes: u64 = self.sealed.iter().map(|s| s.log_bytes()).sum();
+        PartitionUsage {
+            segments: self.sealed.len() + usize::from(active.is_some()),
+            bytes: sealed_bytes + active.map_or(0, |active| active.bytes),
         }
     }
 

@@ -14,7 +14,8 @@ use crate::{
         compaction::{self, CompactionState},
         index::SegmentIndex,
         layout::{self, SegmentFile, TEMPORARY},
-        partition::{LOG_START, Partition, Writer},
+        log_start,
+        partition::{Partition, Writer},
         published::{ActiveSegment, Published},
         recovery_point,
         removal::remove_segment,
@@ -189,19 +190,7 @@ impl Recovery<'_> {
 
     /// Where the log begins; finishes the removal of segments before it.
     fn log_start(&self, folder: &mut Folder, recovery_point: Option<i64>) -> LogResult<i64> {
-        let path = self.dir.join(layout::LOG_START);
-        let stored = LOG_START.read(&*self.environment.disk, &path)?;
-        let stored = stored
-            .map(|body| {
-                let number = std::str::from_utf8(&body)
-                    .ok()
-                    .and_then(|text| text.parse::<i64>().ok());
-                number.ok_or_else(|| LogError::CorruptFile {
-                    path: path.clone(),
-                    reason: "it is not a number".into(),
-                })
-            })
-            .transpose()?;
+        let stored = log_start::read(&*self.environment.disk, self.dir)?;
         let first = folder.bases.first().copied();
         let log_start = match (stored, first) {
             (Some(stored), _) => stored,

@@ -7,12 +7,8 @@ use std::sync::Arc;
 
 use crate::{
     embedded::{
-        layout,
-        partition::{LOG_START, Partition},
-        removal::remove_segment,
-        segment::SealedSegment,
+        log_start, partition::Partition, removal::remove_segment, segment::SealedSegment,
         settings::PartitionSettings,
-        small_file,
     },
     error::LogResult,
     log::Offset,
@@ -69,12 +65,7 @@ impl Partition {
         self.sync_to(offset.0)?;
         let disk = &*self.environment.disk;
         // ORDER: the new start is durable before a segment goes, so recovery never finds a hole at the front.
-        small_file::replace(
-            disk,
-            &self.dir.join(layout::LOG_START),
-            &LOG_START.frame(offset.0.to_string().as_bytes()),
-        )?;
-        small_file::sync_dir(disk, &self.dir)?;
+        log_start::write(disk, &self.dir, offset.0)?;
         let dropped = self.published.write().drop_below(offset.0);
         for segment in dropped {
             remove_segment(&self.environment, &self.dir, segment.base());

@@ -173,6 +173,17 @@ impl SealedSegment {
         self.seal.index_interval
     }
 
+    /// The bytes are those of that index when the segment was sealed.
+    pub(crate) fn vouches_for(&self, index: SegmentFile, bytes: &[u8]) -> bool {
+        let sealed = match index {
+            SegmentFile::OffsetIndex => self.seal.offset_index_crc,
+            SegmentFile::TimeIndex => self.seal.time_index_crc,
+            SegmentFile::TransactionIndex => self.seal.transaction_index_crc,
+            SegmentFile::Log | SegmentFile::Seal | SegmentFile::Snapshot => return false,
+        };
+        crc32c::crc32c(bytes) == sealed
+    }
+
     /// Reads the seal. `None` when there is none that can be trusted.
     pub(crate) fn load(disk: &dyn Disk, dir: &Path, base: i64) -> LogResult<Option<Self>> {
         let path = SegmentFile::Seal.path(dir, base);
@@ -217,8 +228,8 @@ impl SealedSegment {
         let (Some(offsets), Some(times)) = (offsets, times) else {
             return Ok(None);
         };
-        let sealed = crc32c::crc32c(&offsets) == self.seal.offset_index_crc
-            && crc32c::crc32c(&times) == self.seal.time_index_crc;
+        let sealed = self.vouches_for(SegmentFile::OffsetIndex, &offsets)
+            && self.vouches_for(SegmentFile::TimeIndex, &times);
         Ok(if sealed {
             SegmentIndex::decode(self.base(), &offsets, &times)
         } else {
@@ -235,7 +246,7 @@ impl SealedSegment {
         let bytes =
             small_file::read_whole(disk, &SegmentFile::TransactionIndex.path(dir, self.base()))?;
         Ok(bytes
-            .filter(|bytes| crc32c::crc32c(bytes) == self.seal.transaction_index_crc)
+            .filter(|bytes| self.vouches_for(SegmentFile::TransactionIndex, bytes))
             .and_then(|bytes| index::decode_aborted(&bytes)))
     }
 }

@@ -71,7 +71,8 @@ fn encode(producers: &ProducerTable) -> Vec<u8> {
     out
 }
 
-fn decode(bytes: &[u8]) -> Option<ProducerTable> {
+/// The producers in a snapshot's bytes; `None` when they are damaged.
+pub(crate) fn decode(bytes: &[u8]) -> Option<ProducerTable> {
     let (version, rest) = bytes.split_first_chunk::<2>()?;
     let (crc, checked) = rest.split_first_chunk::<4>()?;
     let (count, entries) = checked.split_first_chunk::<4>()?;

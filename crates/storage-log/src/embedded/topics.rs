@@ -16,6 +16,7 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    disk::Disk,
     embedded::{
         Environment,
         layout::{self, DELETED, TEMPORARY, TOPIC, TOPICS},
@@ -225,23 +226,32 @@ pub(crate) fn open_all(environment: &Arc<Environment>) -> LogResult<StoredTopics
     Ok(stored)
 }
 
-fn open(environment: &Arc<Environment>, name: &str) -> LogResult<Topic> {
-    let path = topic_path(environment, name, TOPIC);
+/// The settings in a topic's file.
+pub(crate) fn read_topic_file(disk: &dyn Disk, path: &Path) -> LogResult<TopicConfig> {
     let damaged = |reason: String| LogError::CorruptFile {
-        path: path.clone(),
+        path: path.into(),
         reason,
     };
     let body = KIND
-        .read(&*environment.disk, &path)?
+        .read(disk, path)?
         .ok_or_else(|| damaged("it vanished".into()))?;
     let file: TopicFile =
         serde_json::from_slice(&body).map_err(|error| damaged(error.to_string()))?;
-    let config = TopicConfig {
+    Ok(TopicConfig {
         partitions: file.partitions,
         settings: file.settings,
-    };
-    let settings = PartitionSettings::resolve(&config, &environment.options)
-        .map_err(|error| damaged(error.to_string()))?;
+    })
+}
+
+fn open(environment: &Arc<Environment>, name: &str) -> LogResult<Topic> {
+    let path = topic_path(environment, name, TOPIC);
+    let config = read_topic_file(&*environment.disk, &path)?;
+    let settings = PartitionSettings::resolve(&config, &environment.options).map_err(|error| {
+        LogError::CorruptFile {
+            path,
+            reason: error.to_string(),
+        }
+    })?;
     Ok(open_partitions(environment, name, config, settings))
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use highwater_storage_log::{
     BatchBuilder, Disk, EmbeddedLog, ErrorKind, Isolation, Log, LogError, LogOptions, LogResult,
-    MemoryDisk, Offset, ProducerId, ProducerState, TopicPartition,
+    MemoryDisk, Offset, ProducerId, ProducerState, Severity, TopicPartition, VerifyReport, verify,
 };
 
 use crate::support::*;
@@ -246,4 +246,98 @@ fn damage_stops_one_partition_and_names_its_offsets() {
         log.append(&partition(), batch(&["x"])),
         Err(LogError::Stopped { .. })
     ));
+}
+
+fn check(disk: &MemoryDisk) -> VerifyReport {
+    verify(disk, Path::new("/data"), &mut |_| {}).expect("verify")
+}
+
+#[test]
+fn a_check_finds_nothing_in_a_sound_folder_and_reads_all_of_it() {
+    let disk = sound();
+    let changes = disk.changes();
+    let report = check(&disk);
+    assert_eq!(report.findings, []);
+    assert_eq!(report.bytes, disk.used(), "every byte was looked at");
+    assert_eq!(disk.changes(), changes, "and none written");
+    assert_eq!((report.topics, report.partitions), (1, 1));
+    assert!(report.segments >= 3 && report.batches > 15 && report.records > 20);
+
+    let log = open(&disk).expect("open");
+    let in_use = verify(&disk, Path::new("/data"), &mut |_| {});
+    assert!(matches!(in_use, Err(LogError::FolderInUse { .. })));
+    drop(log);
+}
+
+#[test]
+fn a_check_finds_every_flipped_byte_but_those_that_nothing_reads() {
+    let disk = sound();
+    let mut unnoticed = Vec::new();
+    let mut batches = 0;
+    for (path, len) in disk.files() {
+        let is_log = path.extension().is_some_and(|e| e == "log");
+        for at in 0..len as usize {
+            let damaged = disk.deep_clone();
+            damaged.flip(&path, at, 0x81).expect("flip");
+            let report = check(&damaged);
+            if is_log {
+                batches = batches.max(report.batches);
+            }
+            if report.worst().is_none_or(|worst| worst == Severity::Note) {
+                assert!(is_log, "byte {at} of {}", path.display());
+                unnoticed.push(at);
+            }
+        }
+    }
+    // The leader epoch: four bytes of each batch that lie outside its checksum.
+    assert_eq!(unnoticed.len() as u64, 4 * check(&disk).batches);
+}
+
+#[test]
+fn a_check_finds_missing_and_cut_files() {
+    let disk = sound();
+    for (path, len) in disk.files() {
+        let missing = disk.deep_clone();
+        missing.remove(&path).expect("remove");
+        // An empty topic's folder belongs to none then.
+        let report = check(&missing);
+        let tolerated =
+            path.ends_with("recovery-point") || path.extension() == Some("snapshot".as_ref());
+        assert!(
+            tolerated || !report.findings.is_empty(),
+            "{}",
+            path.display()
+        );
+        let cut = disk.deep_clone();
+        if len == 0 {
+            continue;
+        }
+        cut.open(&path)
+            .expect("open")
+            .truncate(len - 1)
+            .expect("truncate");
+        let worst = check(&cut).worst();
+        assert!(worst > Some(Severity::Note), "{} {worst:?}", path.display());
+    }
+}
+
+#[test]
+fn a_check_names_what_is_lost() {
+    let disk = sound();
+    let (path, _) = disk
+        .files()
+        .into_iter()
+        .find(|(path, _)| path.extension().is_some_and(|e| e == "log"))
+        .expect("a segment");
+    disk.flip(&path, 70, 1).expect("flip");
+    let report = check(&disk);
+    let [finding] = &report.findings[..] else {
+        panic!("{report:?}")
+    };
+    assert_eq!((finding.severity, &finding.path), (Severity::Damage, &path));
+    let (from, to) = finding.offsets.expect("offsets");
+    assert!(
+        from < to && finding.what.contains("checksum"),
+        "{finding:?}"
+    );
 }
