@@ -26,9 +26,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome: Result<ExitCode, anyhow::Error> = match &Cli::parse().command {
         Command::Log(command) => tools::run(command).map_err(Into::into),
-        Command::Bench(args) => bench::run(args)
-            .map(|missed| ExitCode::from(u8::from(missed > 0)))
-            .map_err(Into::into),
+        Command::Bench(args) => bench::run(args).map_err(Into::into),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("highwater: {error:#}");

@@ -16,6 +16,8 @@ mod clock;
 mod disk;
 mod embedded;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod log;
 mod options;
 mod partitioner;

@@ -4,7 +4,7 @@
 //! a map behind a read-write lock that only creation and deletion write.
 
 mod aborted;
-mod compaction;
+pub(crate) mod compaction;
 mod duplicates;
 mod group_commit;
 mod handles;
@@ -25,7 +25,7 @@ mod rolling;
 pub(crate) mod scan;
 mod segment;
 mod settings;
-mod small_file;
+pub(crate) mod small_file;
 pub(crate) mod snapshot;
 mod tail;
 mod topics;
@@ -56,4 +56,11 @@ pub(crate) struct Environment {
     pub(crate) indexes: IndexCache,
     /// The log is being dropped: long work ends as soon as it can.
     pub(crate) stopping: AtomicBool,
+}
+
+/// Decodes the bodies of manifests, for the fuzz targets.
+pub(crate) fn decode_manifests(body: &[u8]) {
+    let _ = segment::SealedSegment::decode(body);
+    let _ = topics::decode_topic(body);
+    let _ = compaction::decode_plan(body);
 }

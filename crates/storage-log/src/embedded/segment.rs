@@ -194,13 +194,18 @@ impl SealedSegment {
             }
             read => read?,
         };
-        let seal: Option<Seal> = body.and_then(|body| serde_json::from_slice(&body).ok());
-        Ok(seal
-            .filter(|seal| seal.base_offset == base)
-            .map(|seal| Self {
-                id: SegmentId::next(),
-                seal,
-            }))
+        Ok(body
+            .and_then(|body| Self::decode(&body))
+            .filter(|segment| segment.base() == base))
+    }
+
+    /// The segment that a seal's body speaks of.
+    pub(crate) fn decode(body: &[u8]) -> Option<Self> {
+        let seal = serde_json::from_slice(body).ok()?;
+        Some(Self {
+            id: SegmentId::next(),
+            seal,
+        })
     }
 
     /// The log file.

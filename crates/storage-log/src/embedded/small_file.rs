@@ -57,7 +57,8 @@ impl FileKind {
         }
         let version: u32 = words
             .next()
-            .and_then(|word| word.parse().ok())
+            // One spelling only, so that no other bytes pass for the same.
+            .and_then(|word| word.parse().ok().filter(|n: &u32| n.to_string() == word))
             .ok_or_else(|| damaged("it has no version"))?;
         let stored = words.next().and_then(|word| word.strip_prefix("crc32c="));
         // The version is part of the checksum, so a damaged digit does not pass as a newer release.

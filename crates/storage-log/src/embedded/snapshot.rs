@@ -47,7 +47,8 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path, offset: i64) -> LogResult<Option
     Ok(producers)
 }
 
-fn encode(producers: &ProducerTable) -> Vec<u8> {
+/// A snapshot's bytes.
+pub(crate) fn encode(producers: &ProducerTable) -> Vec<u8> {
     let mut entries: Vec<_> = producers.iter().collect();
     entries.sort_unstable_by_key(|(id, _)| *id);
     let mut out = Vec::with_capacity(HEADER_BYTES + entries.len() * ENTRY_BYTES);
@@ -104,15 +105,14 @@ fn decode_entry(bytes: &[u8]) -> Option<(i64, ProducerEntry)> {
     let (first_open, _) = bytes.split_first_chunk::<8>()?;
     let last_sequence = i32::from_be_bytes(*last_sequence);
     let last_offset = i64::from_be_bytes(*last_offset);
+    let offset_delta = i32::from_be_bytes(*offset_delta);
     let first_open = i64::from_be_bytes(*first_open);
-    let recent = (last_sequence >= 0)
-        .then(|| {
-            BatchPosition::ending_at(
-                last_sequence,
-                last_offset,
-                i32::from_be_bytes(*offset_delta),
-            )
-        })
+    let has_batch = last_sequence >= 0;
+    if has_batch && !(0..=last_offset).contains(&i64::from(offset_delta)) {
+        return None;
+    }
+    let recent = has_batch
+        .then(|| BatchPosition::ending_at(last_sequence, last_offset, offset_delta))
         .into_iter()
         .collect::<VecDeque<_>>();
     let entry = ProducerEntry {

@@ -235,8 +235,12 @@ pub(crate) fn read_topic_file(disk: &dyn Disk, path: &Path) -> LogResult<TopicCo
     let body = KIND
         .read(disk, path)?
         .ok_or_else(|| damaged("it vanished".into()))?;
-    let file: TopicFile =
-        serde_json::from_slice(&body).map_err(|error| damaged(error.to_string()))?;
+    decode_topic(&body).map_err(|error| damaged(error.to_string()))
+}
+
+/// The settings in the body of a topic's file.
+pub(crate) fn decode_topic(body: &[u8]) -> serde_json::Result<TopicConfig> {
+    let file: TopicFile = serde_json::from_slice(body)?;
     Ok(TopicConfig {
         partitions: file.partitions,
         settings: file.settings,

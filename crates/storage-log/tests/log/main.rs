@@ -5,6 +5,7 @@ mod compaction;
 mod crash;
 mod damage;
 mod kafka;
+mod mutations;
 mod retention;
 mod support;
 mod threads;

@@ -38,7 +38,7 @@ const KINDS: [SegmentFile; 5] = [
 
 /// An exchange that will happen.
 #[derive(Debug, Serialize, Deserialize)]
-struct Plan {
+pub(crate) struct Plan {
     /// Segment whose files are replaced.
     base: i64,
     /// Segments whose records it holds as well.
@@ -163,12 +163,17 @@ impl Plan {
     }
 }
 
+/// The plan in a file's body.
+pub(crate) fn decode_plan(body: &[u8]) -> serde_json::Result<Plan> {
+    serde_json::from_slice(body)
+}
+
 /// Finishes an exchange that a crash interrupted, or removes what is left of one that will not happen.
 pub(crate) fn recover(environment: &Environment, dir: &Path) -> LogResult<()> {
     let disk = &*environment.disk;
     let path = dir.join(layout::EXCHANGE);
     if let Some(body) = KIND.read(disk, &path)? {
-        let plan: Plan = serde_json::from_slice(&body).map_err(|error| LogError::CorruptFile {
+        let plan = decode_plan(&body).map_err(|error| LogError::CorruptFile {
             path,
             reason: error.to_string(),
         })?;

@@ -31,8 +31,8 @@ use crate::{
 };
 
 use cleaner::{Cleaner, Pass, Rules};
-pub(crate) use exchange::recover;
 use exchange::{Exchange, discard_leftovers};
+pub(crate) use exchange::{decode_plan, recover};
 use offset_map::OffsetMap;
 pub(crate) use state::CompactionState;
 

@@ -12,6 +12,7 @@ mod meter;
 use std::{
     io,
     path::{Path, PathBuf},
+    process::ExitCode,
     time::Duration,
 };
 
@@ -64,8 +65,8 @@ impl BenchError {
     }
 }
 
-/// Measures everything and prints it. Answers how many bars were missed.
-pub fn run(args: &BenchArgs) -> Result<usize, BenchError> {
+/// Measures everything and prints it. The exit code is 1 when a bar was missed.
+pub fn run(args: &BenchArgs) -> Result<ExitCode, BenchError> {
     let parent = args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let dir = parent.join(format!("highwater-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir).map_err(BenchError::file(&dir))?;
@@ -75,7 +76,7 @@ pub fn run(args: &BenchArgs) -> Result<usize, BenchError> {
     figures
         .finish()
         .map_err(BenchError::file(Path::new("standard output")))?;
-    Ok(figures.missed())
+    Ok(ExitCode::from(u8::from(figures.missed() > 0)))
 }
 
 fn measure(dir: &Path, args: &BenchArgs) -> Result<Figures, BenchError> {
