@@ -471,6 +471,37 @@ fn a_commit_that_a_power_cut_takes_has_replaced_nothing() {
 }
 
 #[test]
+fn a_full_disk_stops_compaction_and_nothing_else() {
+    let fixture = Fixture::new(1 << 16);
+    for i in 0..200 {
+        fixture.put(&format!("key {}", i % 10), Some(&format!("value {i}")));
+    }
+    let before = table(&fixture.stored());
+    let mut refused = 0;
+    for room in [0, 50, 150, 300, 0] {
+        // What was exchanged before the disk was full has made room, so a later attempt may come through.
+        fixture.disk.set_capacity(Some(fixture.disk.used() + room));
+        if let Err(full) = fixture.log.maintain() {
+            assert!(full.is_disk_full(), "{full:?}");
+            refused += 1;
+        }
+        assert_eq!(table(&fixture.stored()), before);
+    }
+    assert!(refused >= 2, "{refused}");
+    fixture.disk.set_capacity(None);
+    fixture.put("key 0", Some("there is room again"));
+    fixture.log.maintain().expect("compact");
+    let after = fixture.stored();
+    assert!(after.len() < 30, "{}", after.len());
+    let leftovers = fixture.disk.files().into_iter();
+    let leftovers = leftovers.filter(|(path, _)| {
+        path.extension()
+            .is_some_and(|e| e == "cleaned" || e == "tmp")
+    });
+    assert_eq!(leftovers.count(), 0);
+}
+
+#[test]
 fn both_policies_work_together() {
     let fixture = Fixture::new(1 << 16);
     let both = [
