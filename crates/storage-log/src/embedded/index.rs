@@ -43,6 +43,8 @@ pub(crate) struct SegmentIndex {
     times: Vec<TimeEntry>,
     /// Largest timestamp so far and the last offset of the first batch that has it.
     max_timestamp: Option<(i64, u32)>,
+    /// Checksum of the base offsets of all batches, which lie outside the batches' own.
+    offsets_crc: u32,
 }
 
 impl SegmentIndex {
@@ -54,6 +56,7 @@ impl SegmentIndex {
             offsets: Vec::new(),
             times: Vec::new(),
             max_timestamp: None,
+            offsets_crc: 0,
         }
     }
 
@@ -88,6 +91,13 @@ impl SegmentIndex {
             self.bytes_since_entry = 0;
         }
         self.bytes_since_entry += header.total_bytes as u64;
+        let base_offset = header.base_offset.to_be_bytes();
+        self.offsets_crc = crc32c::crc32c_append(self.offsets_crc, &base_offset);
+    }
+
+    /// Checksum of the base offsets of all batches that were observed.
+    pub(crate) fn offsets_crc(&self) -> u32 {
+        self.offsets_crc
     }
 
     fn push_time(&mut self) {
@@ -206,6 +216,7 @@ impl SegmentIndex {
             offsets,
             times,
             max_timestamp,
+            offsets_crc: 0,
         })
     }
 }

@@ -218,12 +218,14 @@ impl Partition {
                 })
             }
             ReadSource::Sealed(segment) => {
+                segment.check_offsets(&self.environment, &self.id, &self.dir)?;
                 let start = match self.cursors.take(segment.id, from) {
                     Some(cursor) => cursor,
                     None => self.index_of(&segment)?.start_for(from),
                 };
                 let file = segment.open(&self.environment, &self.dir)?;
-                let scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense());
+                let scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense())
+                    .below(segment.end());
                 Ok(SegmentReader {
                     id: segment.id,
                     sealed_end: Some(segment.end()),
@@ -267,7 +269,8 @@ impl Partition {
     fn scan_index(&self, segment: &SealedSegment) -> LogResult<SegmentIndex> {
         let file = segment.open(&self.environment, &self.dir)?;
         let start = ScanStart::of_segment(segment.base());
-        let scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense());
+        let scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense())
+            .below(segment.end());
         let mut reader = SegmentReader {
             id: segment.id,
             sealed_end: Some(segment.end()),

@@ -260,9 +260,11 @@ impl Recovery<'_> {
 
     /// Learns about producers from a segment that is whole otherwise.
     fn replay(&self, segment: &SealedSegment, producers: &mut ProducerTable) -> LogResult<()> {
+        segment.check_offsets(self.environment, self.id, self.dir)?;
         let file = segment.open(self.environment, self.dir)?;
         let start = ScanStart::of_segment(segment.base());
-        let mut scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense());
+        let mut scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense())
+            .below(segment.end());
         loop {
             let expected = scanner.next_offset();
             match scanner.next() {
@@ -297,7 +299,8 @@ impl Recovery<'_> {
             ScanStart::of_segment(base),
             file_bytes,
             recovery_point.is_some(),
-        );
+        )
+        .below(base + i64::from(i32::MAX));
         // The log start was synced up to before it was moved.
         let acknowledged = recovery_point.unwrap_or(0).max(published.log_start);
         // Where the first batch begins of which nothing says that it was synced.

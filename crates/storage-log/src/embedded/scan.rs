@@ -79,6 +79,8 @@ pub(crate) struct BatchScanner {
     position: u64,
     expected: Expected,
     dense: bool,
+    /// All offsets lie below this one.
+    limit: i64,
     chunk: Bytes,
     chunk_position: u64,
     chunk_bytes: usize,
@@ -93,6 +95,7 @@ impl BatchScanner {
             position: start.position,
             expected: start.expected,
             dense,
+            limit: i64::MAX,
             chunk: Bytes::new(),
             chunk_position: start.position,
             chunk_bytes: SCAN_CHUNK_BYTES,
@@ -102,6 +105,12 @@ impl BatchScanner {
     /// Reads so many bytes at once.
     pub(crate) fn with_chunk_bytes(mut self, bytes: usize) -> Self {
         self.chunk_bytes = bytes;
+        self
+    }
+
+    /// No batch may reach that offset, where the next segment begins: with gaps allowed, nothing else would bound a damaged one.
+    pub(crate) fn below(mut self, limit: i64) -> Self {
+        self.limit = limit;
         self
     }
 
@@ -143,7 +152,8 @@ impl BatchScanner {
             Expected::Base(expected) => (expected, batch.base_offset().0, !self.dense),
             Expected::Last(expected) => (expected, batch.last_offset().0, false),
         };
-        if found == expected || (gap_allowed && found > expected) {
+        let is_inside = batch.last_offset().0 < self.limit;
+        if is_inside && (found == expected || (gap_allowed && found > expected)) {
             Ok(())
         } else {
             Err(ScanError::Gap { expected, found })

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -50,6 +50,8 @@ pub(crate) struct Seal {
     offset_index_crc: u32,
     time_index_crc: u32,
     transaction_index_crc: u32,
+    /// Checksum of the base offsets of all batches. Where offsets may be missing, a damaged one would not be noticed by its neighbours.
+    offsets_crc: u32,
 }
 
 /// Tells segments apart in caches. A segment that takes the place of another has an id of its own.
@@ -69,6 +71,8 @@ impl SegmentId {
 pub(crate) struct SealedSegment {
     pub(crate) id: SegmentId,
     seal: Seal,
+    /// The offsets of a segment with gaps were held against the seal since the process started.
+    offsets_checked: AtomicBool,
 }
 
 /// A segment that has a successor but no seal that can be trusted.
@@ -118,6 +122,7 @@ impl SegmentContent<'_> {
         Ok(SealedSegment {
             id: SegmentId::next(),
             seal,
+            offsets_checked: AtomicBool::new(false),
         })
     }
 
@@ -137,6 +142,7 @@ impl SegmentContent<'_> {
             offset_index_crc: crc32c::crc32c(&offsets),
             time_index_crc: crc32c::crc32c(&times),
             transaction_index_crc: crc32c::crc32c(&transactions),
+            offsets_crc: self.index.offsets_crc(),
         };
         let files = [
             (SegmentFile::OffsetIndex, offsets),
@@ -173,6 +179,45 @@ impl SealedSegment {
         self.seal.index_interval
     }
 
+    /// Whether these are the base offsets that were sealed, by their checksum.
+    pub(crate) fn vouches_for_offsets(&self, offsets_crc: u32) -> bool {
+        self.seal.offsets_crc == offsets_crc
+    }
+
+    /// Makes sure, once, that the offsets in a segment with gaps are those that were sealed. In one without gaps each batch proves the one before.
+    pub(crate) fn check_offsets(
+        &self,
+        environment: &Environment,
+        partition: &TopicPartition,
+        dir: &Path,
+    ) -> LogResult<()> {
+        if self.dense() || self.offsets_checked.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let file = self.open(environment, dir)?;
+        let start = ScanStart::of_segment(self.base());
+        let mut scanner = BatchScanner::new(file, start, self.log_bytes(), false).below(self.end());
+        let mut index = SegmentIndex::new(self.base(), self.index_interval());
+        loop {
+            let expected = scanner.next_offset();
+            match scanner.next() {
+                Ok(None) => break,
+                Ok(Some((position, batch))) => index.observe(batch.header(), position),
+                Err(error) => return Err(error.into_log_error(partition, expected, self.end())),
+            }
+        }
+        if !self.vouches_for_offsets(index.offsets_crc()) {
+            return Err(LogError::Corrupt {
+                partition: partition.clone(),
+                from: Offset(self.base()),
+                to: Offset(self.end()),
+                reason: "the offsets are not those that were sealed".into(),
+            });
+        }
+        self.offsets_checked.store(true, Ordering::Release);
+        Ok(())
+    }
+
     /// The bytes are those of that index when the segment was sealed.
     pub(crate) fn vouches_for(&self, index: SegmentFile, bytes: &[u8]) -> bool {
         let sealed = match index {
@@ -205,6 +250,7 @@ impl SealedSegment {
         Some(Self {
             id: SegmentId::next(),
             seal,
+            offsets_checked: AtomicBool::new(false),
         })
     }
 
@@ -278,7 +324,8 @@ impl UnsealedSegment<'_> {
         let mut aborted = Vec::new();
         let mut dense = true;
         let start = ScanStart::of_segment(base);
-        let mut scanner = BatchScanner::new(file, start, log_bytes, !self.may_have_gaps);
+        let mut scanner =
+            BatchScanner::new(file, start, log_bytes, !self.may_have_gaps).below(successor);
         loop {
             let expected = scanner.next_offset();
             match scanner.next() {
@@ -291,22 +338,14 @@ impl UnsealedSegment<'_> {
                 Err(error) => return Err(error.into_log_error(partition, expected, successor)),
             }
         }
-        let damaged = |from, to, reason: &str| LogError::Corrupt {
-            partition: partition.clone(),
-            from: Offset(from),
-            to: Offset(to),
-            reason: reason.into(),
-        };
         let found_end = scanner.next_offset();
-        if found_end > successor {
-            return Err(damaged(
-                successor,
-                found_end,
-                "two segments hold these offsets",
-            ));
-        }
         if found_end < successor && !self.may_have_gaps {
-            return Err(damaged(found_end, successor, "a segment ends too early"));
+            return Err(LogError::Corrupt {
+                partition: partition.clone(),
+                from: Offset(found_end),
+                to: Offset(successor),
+                reason: "a segment ends too early".into(),
+            });
         }
         // What may be missing at the end belongs to this segment, so that segments are neighbours always.
         dense &= found_end == successor;

@@ -54,6 +54,27 @@ fn sound() -> MemoryDisk {
     disk
 }
 
+/// The same, compacted: sealed segments with gaps, empty batches, tombstones with a horizon.
+fn compacted() -> MemoryDisk {
+    let disk = sound();
+    let log = open(&disk).expect("open");
+    let settings = [
+        ("cleanup.policy", "compact"),
+        ("min.cleanable.dirty.ratio", "0"),
+    ];
+    log.alter_topic("events", &changed(&settings))
+        .expect("alter");
+    for id in 0..2 {
+        log.end_transaction(&partition(), ProducerId(id), 0, true)
+            .expect("end");
+    }
+    let before = disk.used();
+    log.maintain().expect("compact");
+    assert!(disk.used() < before, "something went");
+    drop(log);
+    disk
+}
+
 /// Bits that are flipped in each byte; one pattern only without optimisation.
 const MASKS: &[u8] = if cfg!(debug_assertions) {
     &[0x81]
@@ -116,6 +137,19 @@ fn every_flipped_byte_is_noticed_or_harmless() {
     let disk = sound();
     let expected = ask(&disk.deep_clone()).expect("sound");
     assert!(expected.all.len() > expected.committed.len() && expected.committed.len() > 5);
+    flip_every_byte(&disk, &expected, 500);
+}
+
+#[test]
+fn every_flipped_byte_of_a_compacted_partition_is_noticed_or_harmless() {
+    let disk = compacted();
+    let expected = ask(&disk.deep_clone()).expect("sound");
+    assert!(expected.committed.len() > 5);
+    flip_every_byte(&disk, &expected, 300);
+}
+
+/// Flips each byte and asks; at least so many flips must have been noticed, and as many harmless.
+fn flip_every_byte(disk: &MemoryDisk, expected: &Answers, at_least: usize) {
     let mut noticed = 0;
     let mut harmless = 0;
     for (path, len) in disk.files() {
@@ -124,7 +158,7 @@ fn every_flipped_byte_is_noticed_or_harmless() {
                 let damaged = disk.deep_clone();
                 damaged.flip(&path, at, mask).expect("flip");
                 let what = format!("byte {at} of {} ^ {mask:#x}", path.display());
-                match assert_noticed_or_harmless(&what, &expected, ask(&damaged)) {
+                match assert_noticed_or_harmless(&what, expected, ask(&damaged)) {
                     true => noticed += 1,
                     false => harmless += 1,
                 }
@@ -132,7 +166,7 @@ fn every_flipped_byte_is_noticed_or_harmless() {
         }
     }
     assert!(
-        noticed > 500 && harmless > 500,
+        noticed > at_least && harmless > at_least,
         "{noticed} noticed, {harmless} harmless"
     );
 }
@@ -271,7 +305,11 @@ fn a_check_finds_nothing_in_a_sound_folder_and_reads_all_of_it() {
 
 #[test]
 fn a_check_finds_every_flipped_byte_but_those_that_nothing_reads() {
-    let disk = sound();
+    find_every_flip(&sound());
+    find_every_flip(&compacted());
+}
+
+fn find_every_flip(disk: &MemoryDisk) {
     let mut unnoticed = Vec::new();
     let mut batches = 0;
     for (path, len) in disk.files() {
@@ -290,7 +328,7 @@ fn a_check_finds_every_flipped_byte_but_those_that_nothing_reads() {
         }
     }
     // The leader epoch: four bytes of each batch that lie outside its checksum.
-    assert_eq!(unnoticed.len() as u64, 4 * check(&disk).batches);
+    assert_eq!(unnoticed.len() as u64, 4 * check(disk).batches);
 }
 
 #[test]

@@ -154,7 +154,8 @@ impl<'a> Cleaner<'a> {
     ) -> LogResult<bool> {
         let file = segment.open(self.environment, self.dir)?;
         let start = ScanStart::of_segment(segment.base());
-        let mut scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense());
+        let mut scanner = BatchScanner::new(file, start, segment.log_bytes(), segment.dense())
+            .below(segment.end());
         loop {
             if (rules.interrupted)() {
                 return Ok(false);

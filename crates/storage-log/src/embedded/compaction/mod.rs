@@ -138,14 +138,13 @@ impl Partition {
     }
 
     fn scan(&self, segment: &SealedSegment) -> LogResult<BatchScanner> {
+        segment.check_offsets(&self.environment, &self.id, &self.dir)?;
         let file = segment.open(&self.environment, &self.dir)?;
         let start = ScanStart::of_segment(segment.base());
-        Ok(BatchScanner::new(
-            file,
-            start,
-            segment.log_bytes(),
-            segment.dense(),
-        ))
+        Ok(
+            BatchScanner::new(file, start, segment.log_bytes(), segment.dense())
+                .below(segment.end()),
+        )
     }
 
     /// One pass. False when it was overtaken by retention, or the log is being dropped: what it did stays, the rest is for the next time.
@@ -182,6 +181,7 @@ impl Partition {
                 settings.index_interval_bytes,
             )?;
             for segment in group {
+                segment.check_offsets(&self.environment, &self.id, &self.dir)?;
                 if !cleaner.add(segment, &rules, &mut pass)? {
                     return Ok(false);
                 }

@@ -35,6 +35,17 @@ struct Expectations {
     gaps_below: i64,
 }
 
+/// A segment's file, and what must hold for its batches.
+struct SegmentScan {
+    file: Arc<dyn DiskFile>,
+    base: i64,
+    /// All offsets lie below this one.
+    limit: i64,
+    bytes: u64,
+    dense: bool,
+    index_interval: u32,
+}
+
 /// What a scan of a segment found.
 struct Scan {
     end: i64,
@@ -202,9 +213,17 @@ impl PartitionCheck<'_> {
         let seal =
             SealedSegment::load(self.disk, self.dir, base)?.filter(|seal| seal.end() == successor);
         let dense = seal.as_ref().map_or(!may_have_gaps, SealedSegment::dense);
-        let interval = seal.as_ref().map_or(0, SealedSegment::index_interval);
+        let index_interval = seal.as_ref().map_or(0, SealedSegment::index_interval);
         let (file, bytes) = self.open(&path)?;
-        let scan = self.scan(file, base, bytes, dense, interval, checked)?;
+        let segment = SegmentScan {
+            file,
+            base,
+            limit: successor,
+            bytes,
+            dense,
+            index_interval,
+        };
+        let scan = self.scan(segment, checked)?;
         if let Some(damage) = scan.damage {
             checked.damage(&path, Some((scan.end, successor)), damage);
             return Ok(());
@@ -230,6 +249,13 @@ impl PartitionCheck<'_> {
                 seal.log_bytes()
             );
             checked.damage(&path, Some((base, successor)), what);
+        }
+        if !seal.vouches_for_offsets(scan.index.offsets_crc()) {
+            checked.damage(
+                &path,
+                Some((base, successor)),
+                "the offsets are not those that were sealed",
+            );
         }
         self.check_indexes(&seal, &scan.index, checked)
     }
@@ -275,8 +301,15 @@ impl PartitionCheck<'_> {
     ) -> LogResult<()> {
         let path = SegmentFile::Log.path(self.dir, base);
         let (file, bytes) = self.open(&path)?;
-        let dense = expectations.recovery_point.is_some();
-        let scan = self.scan(file, base, bytes, dense, 0, checked)?;
+        let segment = SegmentScan {
+            file,
+            base,
+            limit: base + i64::from(i32::MAX),
+            bytes,
+            dense: expectations.recovery_point.is_some(),
+            index_interval: 0,
+        };
+        let scan = self.scan(segment, checked)?;
         let acknowledged = expectations
             .recovery_point
             .unwrap_or(0)
@@ -304,20 +337,21 @@ impl PartitionCheck<'_> {
         Ok((file, bytes))
     }
 
-    fn scan(
-        &self,
-        file: Arc<dyn DiskFile>,
-        base: i64,
-        bytes: u64,
-        dense: bool,
-        interval: u32,
-        checked: &mut Checked<'_>,
-    ) -> LogResult<Scan> {
-        let mut scanner = BatchScanner::new(file, ScanStart::of_segment(base), bytes, dense);
+    fn scan(&self, segment: SegmentScan, checked: &mut Checked<'_>) -> LogResult<Scan> {
+        let SegmentScan {
+            file,
+            base,
+            limit,
+            bytes,
+            dense,
+            index_interval,
+        } = segment;
+        let start = ScanStart::of_segment(base);
+        let mut scanner = BatchScanner::new(file, start, bytes, dense).below(limit);
         let mut scan = Scan {
             end: base,
             bytes: 0,
-            index: SegmentIndex::new(base, interval),
+            index: SegmentIndex::new(base, index_interval),
             damage: None,
         };
         loop {
