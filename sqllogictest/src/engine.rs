@@ -3,7 +3,7 @@
 //! Statements go out by the simple protocol, so values come as text. Each statement that gives rows is then prepared too, and the columns
 //! that Describe tells must be those that the rows came with; their types are what the letters of a `query` line are checked against.
 //!
-//! After a restart that the test made, a session connects again and repeats its `SET` statements. A connection that is lost without such a
+//! After a restart that the test made, a session connects again and repeats its `SET` and `DEFINE` statements. A connection that is lost without such a
 //! restart is a failure.
 
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ pub struct Session {
     endpoint: Endpoint,
     client: Client,
     connected_at_start: u64,
-    /// The session's `SET`, `UNSET` and `RESET` statements, in order.
+    /// What set up the session, in order: `SET` and `DEFINE` with what undoes them.
     settings: Vec<String>,
     watches: HashMap<String, Watch>,
 }
@@ -253,7 +253,7 @@ impl AsyncDB for Session {
 
 fn is_setting(sql: &str) -> bool {
     let word = sql.split_whitespace().next().unwrap_or_default();
-    ["set", "unset", "reset"]
+    ["set", "unset", "reset", "define", "undefine", "discard"]
         .iter()
         .any(|verb| word.eq_ignore_ascii_case(verb))
 }

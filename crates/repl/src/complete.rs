@@ -27,11 +27,20 @@ const DESCRIBE_LIMIT: usize = 200;
 
 /// Words of the dialect.
 const KEYWORDS: &[&str] = &[
+    "ADD COLUMN",
     "ADVANCE BY",
     "ALL",
+    "ALTER",
+    "ALTER STREAM",
+    "ALTER SYSTEM",
+    "ALTER TABLE",
     "AND",
+    "ARRAY",
     "AS",
     "ASC",
+    "ASSERT",
+    "ASSERT TOPIC",
+    "AT TIME ZONE",
     "AVG",
     "BEGINNING",
     "BETWEEN",
@@ -45,35 +54,48 @@ const KEYWORDS: &[&str] = &[
     "COPY",
     "COUNT",
     "CREATE",
+    "CREATE OR REPLACE",
+    "CREATE SOURCE",
     "CREATE STREAM",
     "CREATE TABLE",
+    "CREATE TYPE",
     "CROSS JOIN",
     "CURSOR",
     "DATE",
+    "DAY",
+    "DAYS",
     "DECIMAL",
     "DECLARE",
+    "DEFINE",
     "DELETE TOPIC",
     "DESC",
     "DESCRIBE",
+    "DESCRIBE FUNCTION",
     "DISTINCT",
     "DOUBLE",
     "DROP",
     "DROP STREAM",
     "DROP TABLE",
+    "DROP TYPE",
     "ELSE",
     "EMIT",
     "EMIT CHANGES",
     "EMIT FINAL",
     "END",
+    "ESCAPE",
     "EXPLAIN",
+    "EXTENDED",
     "FALSE",
     "FETCH",
     "FINAL",
     "FROM",
     "FULL JOIN",
+    "FUNCTIONS",
     "GRACE PERIOD",
     "GROUP BY",
     "HAVING",
+    "HEADER",
+    "HEADERS",
     "HOPPING",
     "HOUR",
     "HOURS",
@@ -85,30 +107,40 @@ const KEYWORDS: &[&str] = &[
     "INT",
     "INTERVAL",
     "IS",
+    "IS DISTINCT FROM",
+    "IS NOT DISTINCT FROM",
     "JOIN",
     "KEY",
     "LEFT JOIN",
     "LIKE",
     "LIMIT",
+    "LIST",
+    "MAP",
     "MAX",
+    "MILLISECONDS",
     "MIN",
     "MINUTE",
     "MINUTES",
     "NOT",
+    "NOT EXISTS",
     "NULL",
     "ON",
     "OR",
     "OR REPLACE",
     "ORDER BY",
+    "OUTER JOIN",
     "PARTITION BY",
     "PAUSE",
     "PRIMARY KEY",
     "PRINT",
+    "PROPERTIES",
     "QUERIES",
     "RESET",
     "RESUME",
     "RETENTION",
     "RIGHT JOIN",
+    "RUN SCRIPT",
+    "SAMPLE",
     "SECOND",
     "SECONDS",
     "SELECT",
@@ -121,20 +153,25 @@ const KEYWORDS: &[&str] = &[
     "STREAM",
     "STREAMS",
     "STRING",
+    "STRUCT",
     "SUM",
     "TABLE",
     "TABLES",
     "TERMINATE",
     "THEN",
     "TIME",
+    "TIMEOUT",
     "TIMESTAMP",
     "TOPICS",
     "TRUE",
     "TUMBLING",
+    "TYPES",
+    "UNDEFINE",
     "UNION",
     "UNSET",
     "VALUES",
     "VARCHAR",
+    "VARIABLES",
     "WHEN",
     "WHERE",
     "WINDOW",
@@ -161,7 +198,8 @@ impl Names {
             }
         }
         for (name, columns) in names.iter_mut().take(DESCRIBE_LIMIT) {
-            let describe = format!("DESCRIBE {}", quote(name));
+            // In quotes, since the session may fold names to either case.
+            let describe = format!("DESCRIBE \"{}\"", name.replace('"', "\"\""));
             *columns = connection.first_column(&describe).await.unwrap_or_default();
         }
         Self(names)
@@ -171,8 +209,16 @@ impl Names {
         self.0.keys().map(String::as_str)
     }
 
+    /// The columns of a stream or table, whose name may be typed in any case.
     fn columns(&self, relation: &str) -> Option<&[String]> {
-        self.0.get(relation).map(Vec::as_slice)
+        let any_case = || {
+            let mut names = self.0.iter();
+            names.find(|(name, _)| name.eq_ignore_ascii_case(relation))
+        };
+        let exact = self.0.get_key_value(relation);
+        exact
+            .or_else(any_case)
+            .map(|(_, columns)| columns.as_slice())
     }
 }
 
@@ -203,8 +249,7 @@ fn complete(text: &str, position: usize, names: &Names) -> (usize, Vec<String>) 
         return (start, matching(word, command::NAMES.iter().copied()));
     }
     if let Some(qualified) = context.strip_suffix('.') {
-        let relation = last_word(qualified).to_lowercase();
-        let columns = names.columns(&relation).unwrap_or_default();
+        let columns = names.columns(last_word(qualified)).unwrap_or_default();
         return (start, matching(word, columns.iter().map(String::as_str)));
     }
     let previous = last_word(context.trim_end()).to_uppercase();
@@ -278,7 +323,7 @@ fn mentioned_columns<'a>(text: &str, names: &'a Names) -> Vec<&'a str> {
         let relations = names
             .0
             .iter()
-            .filter(|(name, _)| all || words.contains(*name));
+            .filter(|(name, _)| all || words.contains(&name.to_lowercase()));
         relations
             .flat_map(|(_, columns)| columns)
             .map(String::as_str)

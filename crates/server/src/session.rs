@@ -14,12 +14,12 @@ use std::{sync::Arc, time::Duration};
 
 use arrow::datatypes::DataType;
 use datafusion::{execution::SessionState, scalar::ScalarValue};
-use highwater_sql::{Statement, ast::SavepointAction};
+use highwater_sql::{Definitions, Language, Limits, Statement, ast::SavepointAction};
 
 pub(crate) use freshness::{Written, blocking};
 pub use outcome::{
-    CopyIn, Notice, Outcome, Prepared, RowStream, Rows, SourceStatement, StartupParameters,
-    TransactionStatus,
+    CopyIn, Notice, Outcome, Prepared, RowStream, Rows, SentScript, SourceStatement,
+    StartupParameters, TransactionStatus,
 };
 pub(crate) use parameters::{Inferred, placeholder_number, placeholders, substitute, value_of};
 pub use variables::{SERVER_VERSION, Variables};
@@ -40,6 +40,8 @@ pub struct Session {
     pub(crate) server: Arc<Server>,
     pub(crate) startup: StartupParameters,
     pub(crate) variables: Variables,
+    /// What DEFINE defined.
+    pub(crate) definitions: Definitions,
     pub(crate) written: Arc<Written>,
     pub(crate) cursors: Cursors,
     pub(crate) transaction: TransactionStatus,
@@ -74,6 +76,7 @@ impl Session {
             server,
             startup,
             variables,
+            definitions: Definitions::default(),
             written: Arc::default(),
             cursors: Cursors::default(),
             transaction: TransactionStatus::Idle,
@@ -87,16 +90,35 @@ impl Session {
         self.variables.reported()
     }
 
-    /// The statements of a text; at least one, since an empty text is an empty statement.
+    /// The statements of a text, with the values of variables in it; at least one, since an empty text is an empty statement.
     pub fn parse(&self, sql: &str) -> SessionResult<Vec<SourceStatement>> {
-        let script: Arc<str> = sql.into();
-        let parsed =
-            highwater_sql::parse_script(sql).map_err(|error| SqlError::from_sql(&error, sql))?;
+        let language = Language::default();
+        let limits = Limits::default();
+        let substituted = highwater_sql::substitute(sql, &self.definitions, language, &limits)
+            .map_err(|error| SqlError::from_sql(&error, sql))?;
+        let script: Arc<str> = match &substituted {
+            Some(substituted) => substituted.text.as_str().into(),
+            None => sql.into(),
+        };
+        let sent = substituted.map(|substituted| {
+            Arc::new(SentScript {
+                text: sql.to_owned(),
+                substituted,
+            })
+        });
+        let parsed = highwater_sql::parse_script_in(&script, language).map_err(|error| {
+            let error = SqlError::from_sql(&error, &script);
+            match &sent {
+                Some(sent) => place::as_sent(error, &script, sent),
+                None => error,
+            }
+        })?;
         Ok(parsed
             .into_iter()
             .map(|parsed| SourceStatement {
                 parsed,
                 script: Arc::clone(&script),
+                sent: sent.clone(),
             })
             .collect())
     }

@@ -102,10 +102,10 @@ pub(crate) async fn run(
         | Statement::DropType(_)
         | Statement::Alter(_)
         | Statement::AlterSystem { .. }
-        | Statement::Define { .. }
-        | Statement::Undefine(_)
         | Statement::Assert(_)
         | Statement::RunScript(_) => Err(refused(statement)),
+        Statement::Define { name, value } => variable::define(session, name, value),
+        Statement::Undefine(name) => variable::undefine(session, name),
         Statement::Empty => Ok(Outcome::Empty),
     }
 }
@@ -117,10 +117,12 @@ fn refused(statement: &Statement) -> SqlError {
         Statement::DropType(_) => "DROP TYPE".to_owned(),
         Statement::Alter(alter) => format!("ALTER {}", alter.kind),
         Statement::AlterSystem { .. } => "ALTER SYSTEM".to_owned(),
-        Statement::Define { .. } => "DEFINE".to_owned(),
-        Statement::Undefine(_) => "UNDEFINE".to_owned(),
         Statement::Assert(_) => "ASSERT".to_owned(),
-        Statement::RunScript(_) => "RUN SCRIPT".to_owned(),
+        Statement::RunScript(_) => {
+            return SqlError::unsupported("RUN SCRIPT is not supported by the server").with_hint(
+                "the file is on the client: highwater sql runs it with RUN SCRIPT or \\i, psql with \\i",
+            );
+        }
         _ => "this statement".to_owned(),
     };
     SqlError::unsupported(format!("{what} is not supported"))

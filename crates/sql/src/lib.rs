@@ -11,10 +11,13 @@
 
 pub mod ast;
 mod cursor;
+mod definitions;
 mod dialect;
 mod duration;
 mod error;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod language;
 mod limits;
 mod name;
@@ -25,6 +28,7 @@ mod scan;
 mod standard;
 mod standard_type;
 mod token;
+mod type_names;
 
 pub use ast::{
     Alter, Assert, ColumnDef, ColumnRole, Copy, CopyDirection, CopyFormat, CopyOptions, CopyTarget,
@@ -32,6 +36,7 @@ pub use ast::{
     Insert, InsertSource, Print, Properties, PropertyValue, Query, QueryTarget, SavepointAction,
     Show, SourceKind, SqlType, Statement, Window, WindowKind, Within,
 };
+pub use definitions::{Definitions, Substituted, substitute};
 pub use duration::parse_duration;
 pub use error::{Span, SqlError, char_position};
 pub use format::format_statement;
@@ -45,3 +50,4 @@ pub use parser::{
 pub use scan::statement_is_complete;
 pub use sqlparser;
 pub use standard_type::sql_type_of;
+pub use type_names::{TypeNames, expand_types};

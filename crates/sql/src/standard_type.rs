@@ -1,6 +1,9 @@
 //! Types of the standard tree as types of ours, so that a cast and a column's declaration mean the same by the same words.
 
-use sqlparser::ast::{ArrayElemTypeDef, DataType, ExactNumberInfo, Ident, TimezoneInfo};
+use sqlparser::ast::{
+    ArrayElemTypeDef, DataType, ExactNumberInfo, Ident, ObjectName, StructBracketKind, StructField,
+    TimezoneInfo,
+};
 
 use crate::ast::SqlType;
 
@@ -52,6 +55,45 @@ pub fn sql_type_of(data_type: &DataType) -> Option<SqlType> {
         },
         _ => return None,
     })
+}
+
+/// The standard tree's type for one of ours, which [`sql_type_of`] turns back to it.
+pub(crate) fn standard_type(sql_type: &SqlType) -> DataType {
+    match sql_type {
+        SqlType::Boolean => DataType::Boolean,
+        SqlType::SmallInt => DataType::SmallInt(None),
+        SqlType::Int => DataType::Int(None),
+        SqlType::BigInt => DataType::BigInt(None),
+        SqlType::Real => DataType::Real,
+        SqlType::Double => DataType::Double(ExactNumberInfo::None),
+        SqlType::Decimal(precision, scale) => DataType::Decimal(
+            ExactNumberInfo::PrecisionAndScale(u64::from(*precision), i64::from(*scale)),
+        ),
+        SqlType::String => DataType::String(None),
+        SqlType::Bytes => DataType::Bytes(None),
+        SqlType::Time => DataType::Time(None, TimezoneInfo::None),
+        SqlType::Date => DataType::Date,
+        SqlType::Timestamp => DataType::Timestamp(None, TimezoneInfo::None),
+        SqlType::TimestampTz => DataType::Timestamp(None, TimezoneInfo::Tz),
+        SqlType::Array(element) => DataType::Array(ArrayElemTypeDef::AngleBracket(Box::new(
+            standard_type(element),
+        ))),
+        SqlType::Map(key, value) => {
+            DataType::Map(Box::new(standard_type(key)), Box::new(standard_type(value)))
+        }
+        SqlType::Struct(fields) => {
+            let fields = fields.iter().map(|(name, field)| StructField {
+                field_name: Some(Ident::with_quote('"', name)),
+                field_type: standard_type(field),
+                options: None,
+            });
+            DataType::Struct(fields.collect(), StructBracketKind::AngleBrackets)
+        }
+        SqlType::Named(name) => {
+            let name = Ident::with_quote('"', name);
+            DataType::Custom(ObjectName::from(vec![name]), Vec::new())
+        }
+    }
 }
 
 /// A word that the standard parser knows no type by.
@@ -139,6 +181,11 @@ mod tests {
             "`Address`",
         ] {
             let declared = parse_type(text, Language::KSQL).unwrap();
+            assert_eq!(
+                sql_type_of(&standard_type(&declared)).as_ref(),
+                Some(&declared),
+                "{text}"
+            );
             assert_eq!(sql_type_of(&cast_type(text)), Some(declared), "{text}");
         }
     }

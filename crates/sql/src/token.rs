@@ -10,6 +10,7 @@
 
 use sqlparser::tokenizer::{Location, Span as StdSpan, Token, TokenWithSpan, Tokenizer};
 
+use crate::definitions;
 use crate::dialect::HighwaterDialect;
 use crate::error::{Span, SqlError};
 use crate::language::Language;
@@ -93,6 +94,7 @@ impl<'a> Splitter<'a> {
                 }
                 PieceKind::Blank => self.tokenize(pending.take(), &mut statement)?,
                 PieceKind::Open | PieceKind::Close | PieceKind::Comma => {
+                    self.refuse_reference(span)?;
                     self.tokenize(pending.take(), &mut statement)?;
                     self.tokenize(Some(span), &mut statement)?;
                     match kind {
@@ -179,6 +181,24 @@ impl<'a> Splitter<'a> {
             self.too_complex(format!("more than {} tokens", self.limits.tokens), run)
         })?;
         Ok(())
+    }
+
+    /// Refuses a `${name}` whose bracket is at `bracket`: if the name had a value, the value would stand here.
+    fn refuse_reference(&self, bracket: Span) -> Result<(), SqlError> {
+        let reference = match bracket.start.checked_sub(1) {
+            Some(dollar) if self.script[..bracket.start].ends_with('$') => {
+                definitions::reference_at(self.script, dollar)
+            }
+            _ => None,
+        };
+        match reference {
+            None => Ok(()),
+            Some((name, span)) => {
+                let hint = format!("DEFINE {name} = '..' gives it a value");
+                let message = "this variable is not defined";
+                Err(SqlError::syntax(self.script, span, message).with_hint(&hint))
+            }
+        }
     }
 
     fn too_complex(&self, what: String, span: Span) -> SqlError {

@@ -198,6 +198,11 @@ fn syntax_errors_name_the_token_and_what_belongs_there() {
             "(a, b",
         ),
         (
+            "SELECT a FROM s WHERE b = ${limit}",
+            "syntax error at or near \"${limit}\": this variable is not defined",
+            "${limit}",
+        ),
+        (
             "SELECT a FROM s; x",
             "syntax error at or near \"x\": expected a statement",
             "x",
@@ -374,6 +379,7 @@ fn hints_tell_what_to_use() {
             "use CREATE TABLE .. AS or CREATE STREAM .. AS",
         ),
         ("CREATE STREAM s (a UUID)", "use STRING"),
+        ("PRINT ${topic}", "DEFINE topic = '..' gives it a value"),
         (
             "CREATE STREAM order (a INT)",
             "a reserved word can be a name in double quotes",

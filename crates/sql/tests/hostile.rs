@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use highwater_sql::{SqlError, parse_script, parse_statement, statement_is_complete};
+use highwater_sql::{
+    Definitions, Language, Limits, SqlError, format_statement, parse_script, parse_script_in,
+    parse_statement_in, statement_is_complete, substitute,
+};
 
 /// The stack that parsing, comparing, cloning, printing and dropping a statement may take. Half of what a thread of a server has.
 const STACK: usize = if cfg!(debug_assertions) {
@@ -118,6 +121,38 @@ const SHAPES: &[(&str, &str, &str, &str)] = &[
     ("SELECT ", "9", "", ""),
     ("SELECT 1 ", ">", "", ""),
     ("SELECT 1", " !", "", ""),
+    ("SELECT f(", "x => ", "1)", ""),
+    ("SELECT f(", "(x, y) => ", "1)", ""),
+    ("SELECT f(", "x => f(", "1", ")"),
+    ("SELECT f(", "(x => ", "1)", ")"),
+    ("SELECT f((x", ", x", ") => 1)", ""),
+    ("SELECT ", "((x, x, ", "", ""),
+    ("SELECT a", "->*", "", ""),
+    ("SELECT a", "->b[1]", "", ""),
+    ("SELECT a", "->b[a", "", "]"),
+    ("SELECT CAST(a AS ", "MAP<STRING, ", "INT", ">"),
+    ("SELECT CAST(a AS ", "STRUCT<a ", "INT", ">"),
+    ("SELECT CAST(a AS STRUCT<a INT", ", a INT", ">)", ""),
+    ("SELECT CAST(a AS INT", " ARRAY", ")", ""),
+    ("SELECT CAST(a AS INT", "[]", ")", ""),
+    ("SELECT a::INT", "[]", "", ""),
+    ("SELECT ", "CAST(a AS MAP<STRING, INT>)[", "1", "]"),
+    ("SELECT a", " LIKE b ESCAPE '!'", "", ""),
+    ("SELECT ", "trim(both 'x' from ", "a", ")"),
+    ("SELECT ", "DECIMAL ", "'1'", ""),
+    ("SELECT * FROM a", " JOIN b WITHIN 1 DAY ON true", "", ""),
+    ("SELECT * FROM a JOIN b WITHIN ", "(", "", ")"),
+    ("SELECT * FROM s PARTITION BY ", "(", "a", ")"),
+    ("CREATE STREAM s (a ", "MAP<STRING, ", "INT", ">"),
+    ("CREATE STREAM s (a BYTES HEADER('", "k", "'))", ""),
+    ("CREATE TYPE t AS ", "ARRAY<", "INT", ">"),
+    ("ALTER STREAM s ADD a INT", ", ADD b INT", "", ""),
+    ("ASSERT VALUES s VALUES (1", ",1", ")", ""),
+    ("ASSERT VALUES s VALUES ", "(", "1", ")"),
+    ("DEFINE a = '", "${a}", "'", ""),
+    ("SELECT ", "${a} ", "", ""),
+    ("SELECT ", "a@", "", ""),
+    ("SELECT ", "1a.", "b", ""),
 ];
 
 /// Runs `work` on a thread with little stack.
@@ -143,16 +178,23 @@ fn use_text(text: &str) {
     }
 }
 
-/// Does with a text what a server does with it, and tells how long that took.
+/// Does with a text what a server does with it, in each language, and tells how long that took at the most.
 fn timed(text: &str) -> Duration {
+    let languages = [Language::POSTGRES, Language::KSQL];
+    let times = languages.map(|language| timed_in(text, language));
+    times.into_iter().max().unwrap()
+}
+
+fn timed_in(text: &str, language: Language) -> Duration {
     let start = Instant::now();
-    match parse_script(text) {
+    match parse_script_in(text, language) {
         Ok(statements) => {
             let copy = statements.clone();
             assert!(copy == statements);
             if let [only] = &statements[..] {
                 // Signs get brackets when they are written, which may pass the limit on those.
-                match parse_statement(&only.statement.to_string()) {
+                let written = format_statement(&only.statement, language.identifier_case);
+                match parse_statement_in(&written, language) {
                     Ok(again) => assert!(again.statement == only.statement, "{:.100}", text),
                     Err(error) => assert!(
                         matches!(error, SqlError::TooComplex { .. }),
@@ -168,7 +210,15 @@ fn timed(text: &str) -> Duration {
         }
     }
     let _ = statement_is_complete(text);
+    let _ = substitute(text, &definitions(), language, &Limits::default());
     start.elapsed()
+}
+
+/// A variable for the shapes that refer to one.
+fn definitions() -> Definitions {
+    let mut definitions = Definitions::default();
+    definitions.define("a", "(a, '${a}')").unwrap();
+    definitions
 }
 
 #[test]
@@ -222,6 +272,11 @@ const WRAPPERS: &[(&str, &str)] = &[
     ("count(*) FILTER (WHERE ", ")"),
     ("a.b->c = ", ""),
     ("EXTRACT(year FROM ", ")"),
+    ("transform(a, x => ", ")"),
+    ("reduce(a, 0, (x, y) => ", ")"),
+    ("(", ")->f[1]->g"),
+    ("CAST(", " AS MAP<STRING, ARRAY<INT>>)"),
+    ("a LIKE ", " ESCAPE '!'"),
 ];
 
 #[test]

@@ -7,7 +7,7 @@ use arrow::{
     record_batch::RecordBatch,
 };
 use futures::Stream;
-use highwater_sql::{CopyOptions, ParsedStatement};
+use highwater_sql::{CopyOptions, ParsedStatement, Substituted};
 
 use super::SessionResult;
 
@@ -16,8 +16,19 @@ use super::SessionResult;
 pub struct SourceStatement {
     /// The statement.
     pub parsed: ParsedStatement,
-    /// The whole text that the client sent.
+    /// The whole text that was read.
     pub script: Arc<str>,
+    /// What the client sent, where that is another text.
+    pub sent: Option<Arc<SentScript>>,
+}
+
+/// A script with references to variables, as the client sent it.
+#[derive(Debug, Clone)]
+pub struct SentScript {
+    /// The text.
+    pub text: String,
+    /// What became of it.
+    pub substituted: Substituted,
 }
 
 /// A statement that is ready to run.

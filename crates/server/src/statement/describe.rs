@@ -1,7 +1,7 @@
 //! DESCRIBE.
 
 use highwater_planner::{
-    catalog::{Column, Relation, SourceKind},
+    catalog::{Catalog, Column, Relation, SourceKind},
     dataflow::WindowShape,
     types::sql_name,
 };
@@ -10,18 +10,20 @@ use highwater_sql::Describe;
 
 use super::{rows::SmallResult, unknown_relation};
 use crate::{
+    catalog::{CatalogState, RelationEntry},
     session::{Rows, Session, SessionResult},
     sqlstate::SqlError,
 };
 
-/// Tag of both forms.
+/// Tag of all forms.
 const TAG: &str = "DESCRIBE";
 
 /// Answers what was asked.
 pub fn run(session: &Session, describe: &Describe) -> SessionResult<Rows> {
     match describe {
         Describe::Source { name, extended } => source(session, name, *extended),
-        Describe::Sources { .. } | Describe::Function(_) => Err(SqlError::unsupported(format!(
+        Describe::Sources { kind, extended } => sources(session, *kind, *extended),
+        Describe::Function(_) => Err(SqlError::unsupported(format!(
             "{describe} is not supported"
         ))),
     }
@@ -31,15 +33,75 @@ pub fn run(session: &Session, describe: &Describe) -> SessionResult<Rows> {
 fn source(session: &Session, name: &str, extended: bool) -> SessionResult<Rows> {
     let catalog = session.server.coordinator.catalog();
     let entry = catalog.entry(name).ok_or_else(|| unknown_relation(name))?;
-    let relation = &entry.relation;
-    if !extended {
-        let each = || relation.columns.iter();
+    if extended {
+        let facts = facts(&catalog, entry);
         return SmallResult::new(TAG)
-            .text("column", each().map(|column| column.name.clone()))
-            .text("type", each().map(|column| sql_name(&column.data_type)))
-            .text("key", each().map(|column| role(relation, column)))
+            .text("property", facts.iter().map(|(name, _)| name.clone()))
+            .text("value", facts.iter().map(|(_, value)| value.clone()))
             .finish();
     }
+    let relation = &entry.relation;
+    let each = || relation.columns.iter();
+    SmallResult::new(TAG)
+        .text("column", each().map(|column| column.name.clone()))
+        .text("type", each().map(|column| sql_name(&column.data_type)))
+        .text("key", each().map(|column| role(relation, column)))
+        .finish()
+}
+
+/// The same of every stream or of every table, with its name in front.
+pub(super) fn sources(session: &Session, kind: SourceKind, extended: bool) -> SessionResult<Rows> {
+    let catalog = session.server.coordinator.catalog();
+    let relations = catalog.relations();
+    let entries: Vec<&RelationEntry> = relations
+        .iter()
+        .filter(|relation| relation.kind == kind)
+        .filter_map(|relation| catalog.entry(&relation.name))
+        .collect();
+    if extended {
+        let facts: Vec<(&str, (String, String))> = entries
+            .iter()
+            .flat_map(|entry| {
+                let name = entry.relation.name.as_str();
+                facts(&catalog, entry)
+                    .into_iter()
+                    .map(move |fact| (name, fact))
+            })
+            .collect();
+        return SmallResult::new(TAG)
+            .text("name", facts.iter().map(|(name, _)| *name))
+            .text("property", facts.iter().map(|(_, (name, _))| name.clone()))
+            .text("value", facts.iter().map(|(_, (_, value))| value.clone()))
+            .finish();
+    }
+    let columns: Vec<(&Relation, &Column)> = entries
+        .iter()
+        .map(|entry| entry.relation.as_ref())
+        .flat_map(|relation| {
+            relation
+                .columns
+                .iter()
+                .map(move |column| (relation, column))
+        })
+        .collect();
+    let each = || columns.iter();
+    SmallResult::new(TAG)
+        .text("name", each().map(|(relation, _)| relation.name.clone()))
+        .text("column", each().map(|(_, column)| column.name.clone()))
+        .text(
+            "type",
+            each().map(|(_, column)| sql_name(&column.data_type)),
+        )
+        .text(
+            "key",
+            each().map(|(relation, column)| role(relation, column)),
+        )
+        .finish()
+}
+
+/// Everything about a stream or table, by name and value.
+fn facts(catalog: &CatalogState, entry: &RelationEntry) -> Vec<(String, String)> {
+    let relation = &entry.relation;
     let mut facts: Vec<(String, String)> = Vec::new();
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
     fact("name", relation.name.clone());
@@ -85,10 +147,7 @@ fn source(session: &Session, name: &str, extended: bool) -> SessionResult<Rows> 
         fact("read by", reader.name.clone());
     }
     fact("statement", entry.statement.clone());
-    SmallResult::new(TAG)
-        .text("property", facts.iter().map(|(name, _)| name.clone()))
-        .text("value", facts.iter().map(|(_, value)| value.clone()))
-        .finish()
+    facts
 }
 
 fn kind(relation: &Relation) -> &'static str {

@@ -7,7 +7,7 @@ use highwater_planner::catalog::{Catalog, Relation, SourceKind};
 use highwater_sql::ast::Show;
 use highwater_storage_log::TopicPartition;
 
-use super::rows::SmallResult;
+use super::{describe, rows::SmallResult};
 use crate::{
     catalog::builtin::INTERNAL_PREFIX,
     server::Server,
@@ -21,13 +21,12 @@ const TAG: &str = "SHOW";
 /// Answers what was asked.
 pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
     match show {
-        Show::Streams { extended: true }
-        | Show::Tables { extended: true }
-        | Show::Topics { extended: true, .. }
+        Show::Streams { extended: true } => describe::sources(session, SourceKind::Stream, true),
+        Show::Tables { extended: true } => describe::sources(session, SourceKind::Table, true),
+        Show::Topics { extended: true, .. }
         | Show::Queries { extended: true }
         | Show::Functions
-        | Show::Types
-        | Show::Variables => Err(SqlError::unsupported(format!("{show} is not supported"))),
+        | Show::Types => Err(SqlError::unsupported(format!("{show} is not supported"))),
         Show::Streams { extended: false } => relations(&session.server, SourceKind::Stream),
         Show::Tables { extended: false } => relations(&session.server, SourceKind::Table),
         Show::Topics {
@@ -35,6 +34,13 @@ pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
             extended: false,
         } => topics(&session.server, *all),
         Show::Queries { extended: false } => queries(&session.server),
+        Show::Variables => {
+            let all: Vec<_> = session.definitions.iter().collect();
+            SmallResult::new(TAG)
+                .text("name", all.iter().map(|(name, _)| *name))
+                .text("value", all.iter().map(|(_, value)| *value))
+                .finish()
+        }
         Show::Variable(name) => {
             let (name, value) = session.variables.show(name)?;
             SmallResult::new(TAG).text(name, [value]).finish()

@@ -1,4 +1,6 @@
-//! SET, RESET, DISCARD. (SHOW is in `show`.)
+//! SET, RESET, DISCARD; DEFINE and UNDEFINE. (SHOW is in `show`.)
+
+use highwater_sql::Definitions;
 
 use crate::{
     session::{Outcome, Session, SessionResult, TransactionStatus},
@@ -20,6 +22,30 @@ pub fn reset(session: &mut Session, name: Option<&str>) -> SessionResult<Outcome
     Ok(Outcome::Done("RESET".to_owned()))
 }
 
+/// `DEFINE name = 'value'`.
+pub fn define(session: &mut Session, name: &str, value: &str) -> SessionResult<Outcome> {
+    match session.definitions.define(name, value) {
+        Ok(()) => Ok(Outcome::Done("DEFINE".to_owned())),
+        Err(limit) => Err(SqlError::new(
+            code::PROGRAM_LIMIT_EXCEEDED,
+            format!("the values of all variables would take more than {limit} bytes"),
+        )
+        .with_hint("UNDEFINE those that are not needed any more")),
+    }
+}
+
+/// `UNDEFINE name`.
+pub fn undefine(session: &mut Session, name: &str) -> SessionResult<Outcome> {
+    if session.definitions.undefine(name) {
+        return Ok(Outcome::Done("UNDEFINE".to_owned()));
+    }
+    Err(SqlError::new(
+        code::UNDEFINED_OBJECT,
+        format!("variable \"{name}\" is not defined"),
+    )
+    .with_hint("SHOW VARIABLES lists those that are"))
+}
+
 /// `DISCARD ALL`: the session as it was at its start. Connection pools send it.
 pub fn discard(session: &mut Session) -> SessionResult<Outcome> {
     if session.transaction != TransactionStatus::Idle {
@@ -29,6 +55,7 @@ pub fn discard(session: &mut Session) -> SessionResult<Outcome> {
         ));
     }
     session.variables.reset_all();
+    session.definitions = Definitions::default();
     session.cursors.close_all();
     Ok(Outcome::Done("DISCARD ALL".to_owned()))
 }

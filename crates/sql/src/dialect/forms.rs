@@ -97,11 +97,14 @@ pub(super) fn parse_struct_access(
     Ok(access)
 }
 
+/// Parameters of a lambda. Functions give at most three, and each look at a later token costs more than the one before.
+const MAX_PARAMETERS: usize = 8;
+
 /// Whether the parser is at `(x, y, ..) =>`.
 pub(super) fn opens_parameters(parser: &Parser) -> bool {
     let token = |ahead: usize| &parser.peek_nth_token_ref(ahead).token;
     let mut ahead = 1;
-    while matches!(token(ahead), Token::Word(_)) {
+    while ahead < 2 * MAX_PARAMETERS && matches!(token(ahead), Token::Word(_)) {
         match token(ahead + 1) {
             Token::Comma => ahead += 2,
             Token::RParen => return *token(ahead + 2) == Token::RArrow,

@@ -121,7 +121,14 @@ pub(super) fn check(origin: Origin, tokens: &[TokenWithSpan]) -> Result<usize, S
 impl Shape {
     fn count(&mut self, token: &Token, previous: Option<&Token>) {
         match token {
-            Token::LParen | Token::LBracket | Token::LBrace => self.open(),
+            Token::LBracket => {
+                // A subscript or `[]` behind a type is a level of the tree like an operator.
+                if let Some(level) = self.levels.last_mut() {
+                    level.infixes += 1;
+                }
+                self.open();
+            }
+            Token::LParen | Token::LBrace => self.open(),
             Token::RParen | Token::RBracket | Token::RBrace => self.close(),
             _ => {
                 if matches!(previous, Some(Token::LParen))
@@ -280,7 +287,7 @@ fn count_word(level: &mut Level, word: &str, previous: Option<&Token>) -> bool {
         "not" | "interval" | "prior" => level.prefixes += 1,
         "and" | "or" | "xor" | "like" | "ilike" | "similar" | "between" => level.infix(),
         "is" | "in" | "collate" | "at" | "notnull" | "isnull" | "regexp" | "rlike" | "overlaps"
-        | "div" | "operator" => {
+        | "div" | "operator" | "array" => {
             level.infixes += 1;
         }
         _ => {}
