@@ -155,11 +155,11 @@ mod tests {
             ),
             (
                 "SELECT CAST(a AS ARRAY<address>), CAST(b AS MAP<STRING, money>), c::regclass FROM s PARTITION BY CAST(d AS money)",
-                    "SELECT CAST(A AS ARRAY<STRUCT<\"Street\" STRING, \"ZIP\" INT>>), CAST(B AS MAP<STRING, DECIMAL(12, 2)>), C::REGCLASS FROM S PARTITION BY CAST(D AS DECIMAL(12, 2))".to_string(),
+                    "SELECT CAST(A AS ARRAY<STRUCT<\"Street\" STRING, \"ZIP\" INT>>), CAST(B AS MAP<STRING, DECIMAL(12,2)>), C::REGCLASS FROM S PARTITION BY CAST(D AS DECIMAL(12,2))".to_string(),
             ),
             (
                 "INSERT INTO s VALUES (CAST(1 AS money))",
-                "INSERT INTO S VALUES (CAST(1 AS DECIMAL(12, 2)))".to_string(),
+                "INSERT INTO S VALUES (CAST(1 AS DECIMAL(12,2)))".to_string(),
             ),
         ] {
             assert_eq!(expanded(text), Ok(expected), "{text}");

@@ -219,7 +219,11 @@ fn expressions_are_written_back() {
         ),
         (
             "SELECT CAST(a AS INT ARRAY) FROM t",
-            "SELECT CAST(a AS ARRAY<INT>) FROM t",
+            "SELECT CAST(a AS INT[]) FROM t",
+        ),
+        (
+            "SELECT CAST(a AS MAP<STRING, STRUCT<array INT ARRAY, b ARRAY<INT>> ARRAY>) AS array FROM t",
+            "SELECT CAST(a AS MAP<STRING, STRUCT<array INT[], b ARRAY<INT>>[]>) AS array FROM t",
         ),
         (
             "SELECT a LIKE 'x!%' ESCAPE '!', trim(both 'x' FROM a), DECIMAL '1.50' FROM t",

@@ -1,10 +1,9 @@
-//! Forms of expressions that the standard parser does not read for PostgreSQL: constructors, casts, struct access, lambdas.
+//! Forms of expressions that the standard parser does not read for PostgreSQL: constructors, struct access, lambdas.
 //!
 //! Each function is called with the parser at the form's first token, which the dialect has recognized by looking ahead.
 
 use sqlparser::ast as std_ast;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -51,27 +50,6 @@ pub(super) fn parse_map_constructor(
         })?;
         parser.expect_token(&Token::RParen)?;
         Ok(std_ast::Expr::Map(std_ast::Map { entries }))
-    })
-}
-
-/// `CAST(e AS T)`, where `ARRAY` may follow the type.
-pub(super) fn parse_cast(parser: &mut Parser) -> Result<std_ast::Expr, ParserError> {
-    parser.next_token();
-    parser.expect_token(&Token::LParen)?;
-    let expr = Box::new(parser.parse_expr()?);
-    parser.expect_keyword(Keyword::AS)?;
-    let mut data_type = parser.parse_data_type()?;
-    while parser.parse_keyword(Keyword::ARRAY) {
-        let element = std_ast::ArrayElemTypeDef::AngleBracket(Box::new(data_type));
-        data_type = std_ast::DataType::Array(element);
-    }
-    parser.expect_token(&Token::RParen)?;
-    Ok(std_ast::Expr::Cast {
-        kind: std_ast::CastKind::Cast,
-        expr,
-        data_type,
-        array: false,
-        format: None,
     })
 }
 

@@ -6,7 +6,7 @@
 //!   takes the field's first element; `a->*` stands for all fields;
 //! - `x => e` and `(x, y) => e` are lambdas, not arguments by name, which are written `x := e`;
 //! - `STRUCT(f := e, ..)` and `MAP(k := v, ..)` build a struct and a map;
-//! - types in a cast may be ksqlDB's: `MAP<K, V>`, `STRUCT<f T, ..>`, `T ARRAY`;
+//! - types in a cast may be ksqlDB's: `MAP<K, V>`, `STRUCT<f T, ..>`;
 //! - in ksqlDB's dialect, `@` may be part of a name and a digit may begin one;
 //! - a sign in front of a sign keeps brackets between them, since `- - a` cannot be written without;
 //! - an empty select list and the factorial operator are refused.
@@ -190,9 +190,6 @@ impl StandardDialect for HighwaterDialect {
             }
             [Token::Word(name), Token::LParen, ..] if is_bare(name, "map") => {
                 forms::parse_map_constructor(parser).transpose()
-            }
-            [Token::Word(name), Token::LParen, ..] if is_bare(name, "cast") => {
-                Some(forms::parse_cast(parser))
             }
             [Token::Word(_), Token::RArrow, ..] => Some(forms::parse_lambda(parser)),
             [

@@ -5,6 +5,7 @@
 //! `recursive-protection`), but not on every path, and by less than an unoptimized build takes. Dropping, cloning and comparing a tree
 //! recurse on the caller's stack: the bounds keep them within one megabyte in an optimized build, three in others.
 
+mod cast_types;
 mod shape;
 
 use sqlparser::ast as std_ast;
@@ -49,9 +50,10 @@ pub(crate) fn parse_expressions(
 /// Runs `parse` over all of `tokens`.
 fn parse_all<T: Send>(
     origin: Origin,
-    mut tokens: Vec<TokenWithSpan>,
+    tokens: Vec<TokenWithSpan>,
     parse: impl FnOnce(&mut Parser) -> Result<T, ParserError> + Send,
 ) -> Result<T, SqlError> {
+    let mut tokens = cast_types::rewrite(tokens);
     let depth = shape::check(origin, &tokens)?;
     fold_names(origin, &mut tokens);
     let counts = depth * COUNTS_PER_LEVEL + COUNTS_BASE;
