@@ -165,6 +165,15 @@ fn words_that_only_postgres_reserves_are_names_in_ksql() {
         assert!(parsed.is_ok(), "{text}: {:?}", parsed.err());
         assert!(parse_statement(&text).is_err(), "{text}");
     }
+    for word in ["user", "session_user", "order", "struct", "array"] {
+        let query = query(&format!(
+            "SELECT {word}, s.{word}, {word} + 1 FROM s ORDER BY {word}"
+        ));
+        let SelectItem::UnnamedExpr(Expr::Identifier(name)) = &items(&query)[0] else {
+            panic!("{word}: {:?}", items(&query)[0]);
+        };
+        assert_eq!(name.value, word.to_uppercase());
+    }
 }
 
 #[test]

@@ -58,6 +58,9 @@ const NEVER_OPERANDS: &[&str] = &[
     "where",
 ];
 
+/// Words that PostgreSQL gives a meaning to in an expression and ksqlDB does not, unless a bracket or BY follows.
+const NAMES_IN_KSQL: &[&str] = &["array", "order", "session_user", "struct", "user"];
+
 /// A parse's budget of work.
 #[derive(Debug)]
 struct Fuel(Cell<u64>);
@@ -170,6 +173,9 @@ impl StandardDialect for HighwaterDialect {
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<std_ast::Expr, ParserError>> {
         if !self.fuel.burn() {
             return Some(Err(ParserError::RecursionLimitExceeded));
+        }
+        if self.is_ksql() && is_name_in_ksql(parser) {
+            return Some(parser.parse_identifier().map(std_ast::Expr::Identifier));
         }
         match parser.peek_tokens_ref::<4>().map(|token| &token.token) {
             [first, second, ..] if is_sign(first) && is_sign(second) => {
@@ -340,6 +346,18 @@ fn sign(token: &Token) -> Option<(std_ast::UnaryOperator, Precedence)> {
         Token::PGCubeRoot => Some((std_ast::UnaryOperator::PGCubeRoot, Precedence::PlusMinus)),
         _ => None,
     }
+}
+
+/// Whether the parser is at an operand that is a name in ksqlDB's dialect only.
+fn is_name_in_ksql(parser: &Parser) -> bool {
+    let [first, second] = parser.peek_tokens_ref::<2>().map(|token| &token.token);
+    let is_name = |word: &Word| NAMES_IN_KSQL.iter().any(|name| is_bare(word, name));
+    matches!(first, Token::Word(word) if is_name(word))
+        && match second {
+            Token::LParen | Token::LBracket | Token::Lt => false,
+            Token::Word(word) => !is_bare(word, "by"),
+            _ => true,
+        }
 }
 
 /// Whether `word` is `name` without quotes.
