@@ -4,7 +4,7 @@
 //! value can never end the literal or name that it is put into; `$${name}` inside quotes stands for `${name}` itself. Comments and
 //! dollar-quoted strings stay as they are. A reference to a name that is not defined stays too, and outside quotes it is a syntax error.
 //!
-//! A statement ends where it ends before the replacement, so a value cannot add another statement to a script.
+//! INVARIANT: a statement ends where it ends before the replacement. A value that adds an end, or hides one in a quote or comment, is refused.
 
 use std::collections::BTreeMap;
 
@@ -126,7 +126,7 @@ pub fn substitute(
         limits,
         text: String::with_capacity(script.len()),
         replaced: Vec::new(),
-        statement: 0,
+        ends: Vec::new(),
     };
     // A byte order mark is in no piece.
     if script.starts_with('\u{FEFF}') {
@@ -138,8 +138,32 @@ pub fn substitute(
         };
         writer.take(piece)?;
     }
-    let Writer { text, replaced, .. } = writer;
-    Ok((!replaced.is_empty()).then_some(Substituted { text, replaced }))
+    let Writer {
+        text,
+        replaced,
+        ends,
+        ..
+    } = writer;
+    let Some(first) = replaced.first() else {
+        return Ok(None);
+    };
+    if statement_ends(&text) != Some(ends) {
+        let message = "the values of variables must not change where statements end";
+        return Err(SqlError::syntax(script, first.reference, message));
+    }
+    Ok(Some(Substituted { text, replaced }))
+}
+
+/// Where the statements of a text end; `None` if a quote or comment is open at its end.
+fn statement_ends(text: &str) -> Option<Vec<usize>> {
+    let mut ends = Vec::new();
+    for piece in Scanner::new(text) {
+        let Piece { kind, span } = piece.ok()?;
+        if kind == PieceKind::Semicolon {
+            ends.push(span.start);
+        }
+    }
+    Some(ends)
 }
 
 /// The text as far as it is written.
@@ -150,8 +174,8 @@ struct Writer<'a> {
     limits: &'a Limits,
     text: String,
     replaced: Vec<Replaced>,
-    /// Where the current statement starts in the text.
-    statement: usize,
+    /// Where the statements so far end in the text.
+    ends: Vec<usize>,
 }
 
 impl Writer<'_> {
@@ -178,9 +202,8 @@ impl Writer<'_> {
                 }
             }
             PieceKind::Semicolon => {
-                self.copy(piece.span)?;
                 self.end_statement();
-                Ok(())
+                self.copy(piece.span)
             }
             _ => self.copy(piece.span),
         }
@@ -270,8 +293,9 @@ impl Writer<'_> {
 
     /// Lets a DEFINE or UNDEFINE that ends here count for what follows. One that cannot be read is left for the parser to refuse.
     fn end_statement(&mut self) {
-        let statement = &self.text[self.statement..self.text.len() - 1];
-        self.statement = self.text.len();
+        let start = self.ends.last().map_or(0, |end| end + 1);
+        let statement = &self.text[start..];
+        self.ends.push(self.text.len());
         let has = |word: &str| {
             let mut pieces = Scanner::new(statement).flatten();
             let first = pieces.find(|piece| piece.kind != PieceKind::Blank);
@@ -320,7 +344,7 @@ mod tests {
 
     #[test]
     fn references_are_replaced_in_and_outside_quotes() {
-        let pairs = &[("a", "x"), ("Q", "it's"), ("n", "5")];
+        let pairs = &[("a", "x"), ("Q", "it's"), ("n", "5"), ("s", "a;b")];
         for (script, expected) in [
             ("SELECT ${a} FROM ${A}${n}", "SELECT x FROM x5"),
             ("SELECT '${q}', '-${n}-'", "SELECT 'it''s', '-5-'"),
@@ -339,6 +363,7 @@ mod tests {
             ("SELECT f(${n}, a$${n})", "SELECT f(5, a$${n})"),
             ("\u{FEFF}SELECT ${a}", "\u{FEFF}SELECT x"),
             ("SELECT '${a}", "SELECT '${a}"),
+            ("SELECT '${s}'; SELECT 1", "SELECT 'a;b'; SELECT 1"),
         ] {
             assert_eq!(text(script, pairs), expected, "{script}");
         }
@@ -361,6 +386,28 @@ mod tests {
             text("SELECT ${a}, ${b}", &[("a", "${b}"), ("b", "'${a}'")]),
             "SELECT ${b}, '${a}'"
         );
+    }
+
+    #[test]
+    fn values_do_not_move_the_ends_of_statements() {
+        for (value, script) in [
+            ("1; DROP STREAM s", "SELECT ${v}"),
+            ("1;", "SELECT ${v}"),
+            ("1 --", "SELECT ${v}; SELECT 2"),
+            ("-", "SELECT 1 ${v}- 2; SELECT 3"),
+            ("'", "SELECT ${v}, 1; SELECT '2'"),
+            ("/*", "SELECT ${v} 1; SELECT 2 */"),
+            ("$$", "SELECT ${v}; SELECT 2"),
+        ] {
+            let definitions = definitions(&[("v", value)]);
+            let error = substitute(script, &definitions, Language::KSQL, &Limits::default())
+                .expect_err(script);
+            assert!(
+                error.to_string().contains("where statements end"),
+                "{error}"
+            );
+            assert_eq!(error.near(), Some("${v}"));
+        }
     }
 
     #[test]
