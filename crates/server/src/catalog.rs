@@ -14,6 +14,7 @@ use highwater_planner::{
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
     dataflow::DataflowPlan,
 };
+use highwater_sql::SqlType;
 use highwater_storage_log::Log;
 
 /// A query that runs until it is terminated.
@@ -79,6 +80,7 @@ pub struct CatalogState {
     log: Arc<dyn Log>,
     relations: BTreeMap<String, RelationEntry>,
     queries: BTreeMap<QueryId, Arc<QueryEntry>>,
+    types: BTreeMap<String, SqlType>,
 }
 
 impl CatalogState {
@@ -88,6 +90,7 @@ impl CatalogState {
             log,
             relations: BTreeMap::new(),
             queries: BTreeMap::new(),
+            types: BTreeMap::new(),
         };
         catalog.add_relation(builtin::processing_log());
         catalog
@@ -130,6 +133,28 @@ impl CatalogState {
         if let Some(query) = self.queries.get_mut(&id) {
             Arc::make_mut(query).paused = paused;
         }
+    }
+
+    /// Gives a name to a type that holds no names itself.
+    pub fn add_type(&mut self, name: String, data_type: SqlType) {
+        self.types.insert(name, data_type);
+    }
+
+    /// Takes a type's name away. What was made with it stays.
+    pub fn remove_type(&mut self, name: &str) {
+        self.types.remove(name);
+    }
+
+    /// The type that CREATE TYPE gave this name to.
+    pub fn type_named(&self, name: &str) -> Option<&SqlType> {
+        self.types.get(name)
+    }
+
+    /// All types with names, by name.
+    pub fn types(&self) -> impl Iterator<Item = (&str, &SqlType)> {
+        self.types
+            .iter()
+            .map(|(name, data_type)| (name.as_str(), data_type))
     }
 
     /// The relation of this name, with its statement.

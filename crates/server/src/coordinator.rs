@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use highwater_exec::{Engine, EngineOptions, ExecResult, OffsetReset};
 use highwater_planner::catalog::{Catalog, QueryId, Relation, RelationId, SourceKind};
-use highwater_sql::{Drop, QueryTarget, Statement};
+use highwater_planner::types::arrow_type;
+use highwater_sql::{CreateType, Drop, DropType, QueryTarget, Statement};
 use highwater_storage_log::{Log, TopicConfig};
 use parking_lot::{Mutex, RwLock};
 
@@ -240,6 +241,58 @@ impl Coordinator {
         if let Some(topic) = delete_topic {
             self.log.delete_topic(&topic)?;
         }
+        Ok(Dropped::Removed)
+    }
+
+    /// `CREATE TYPE`, with a type that holds no names of others.
+    pub fn create_type(&self, create: &CreateType) -> Result<Created, SqlError> {
+        let _guard = self.next_id.lock();
+        let catalog = self.catalog();
+        let CreateType {
+            if_not_exists,
+            name,
+            data_type,
+        } = create;
+        if catalog.type_named(name).is_some() {
+            if *if_not_exists {
+                return Ok(Created::Kept);
+            }
+            return Err(SqlError::new(
+                code::DUPLICATE_OBJECT,
+                format!("type \"{name}\" already exists"),
+            )
+            .with_hint("drop it first, choose another name, or write IF NOT EXISTS"));
+        }
+        arrow_type(data_type).map_err(|error| SqlError::from_plan(&error, ""))?;
+        self.record(&Command::CreateType {
+            name: name.clone(),
+            data_type: data_type.to_string(),
+        })?;
+        let mut changed = CatalogState::clone(&catalog);
+        changed.add_type(name.clone(), data_type.clone());
+        self.publish(changed);
+        Ok(Created::New)
+    }
+
+    /// `DROP TYPE`. What was made with the type stays, since it holds what the name stood for.
+    pub fn drop_type(&self, drop: &DropType) -> Result<Dropped, SqlError> {
+        let _guard = self.next_id.lock();
+        let catalog = self.catalog();
+        let name = &drop.name;
+        if catalog.type_named(name).is_none() {
+            if drop.if_exists {
+                return Ok(Dropped::Absent);
+            }
+            return Err(SqlError::new(
+                code::UNDEFINED_OBJECT,
+                format!("type \"{name}\" does not exist"),
+            )
+            .with_hint("SHOW TYPES lists those that do"));
+        }
+        self.record(&Command::DropType { name: name.clone() })?;
+        let mut changed = CatalogState::clone(&catalog);
+        changed.remove_type(name);
+        self.publish(changed);
         Ok(Dropped::Removed)
     }
 

@@ -130,12 +130,13 @@ impl Session {
         declared: &[Option<DataType>],
     ) -> SessionResult<Prepared> {
         self.check_transaction(&statement.parsed.statement)?;
+        let statement = statement::types::expand(self, Arc::new(statement));
         let described = statement::describe(self, &statement, declared)
             .await
             .map_err(|error| place::locate(error, &statement))?;
         let parameters = parameters::settle(declared, &described.parameters);
         Ok(Prepared {
-            statement: Arc::new(statement),
+            statement,
             parameters,
             schema: described.schema,
         })
@@ -169,6 +170,7 @@ impl Session {
         parameters: Vec<ScalarValue>,
     ) -> SessionResult<Outcome> {
         self.check_transaction(&source.parsed.statement)?;
+        let source = statement::types::expand(self, source);
         statement::run(self, &source, parameters)
             .await
             .map_err(|error| place::locate(error, &source))

@@ -12,6 +12,7 @@ mod query;
 mod rows;
 mod show;
 pub(crate) mod transaction;
+pub(crate) mod types;
 mod value;
 mod variable;
 mod write;
@@ -98,9 +99,9 @@ pub(crate) async fn run(
         Statement::Discard => variable::discard(session),
         // There is no LISTEN, so there is nothing to end; pools send it on release.
         Statement::Unlisten(_) => Ok(Outcome::Done("UNLISTEN".to_owned())),
-        Statement::CreateType(_)
-        | Statement::DropType(_)
-        | Statement::Alter(_)
+        Statement::CreateType(create) => types::create(session, create.clone()).await,
+        Statement::DropType(drop) => types::drop_type(session, drop.clone()).await,
+        Statement::Alter(_)
         | Statement::AlterSystem { .. }
         | Statement::Assert(_)
         | Statement::RunScript(_) => Err(refused(statement)),
@@ -113,8 +114,6 @@ pub(crate) async fn run(
 /// The answer to a statement that the language has and the server has not.
 fn refused(statement: &Statement) -> SqlError {
     let what = match statement {
-        Statement::CreateType(_) => "CREATE TYPE".to_owned(),
-        Statement::DropType(_) => "DROP TYPE".to_owned(),
         Statement::Alter(alter) => format!("ALTER {}", alter.kind),
         Statement::AlterSystem { .. } => "ALTER SYSTEM".to_owned(),
         Statement::Assert(_) => "ASSERT".to_owned(),

@@ -16,8 +16,8 @@ use crate::standard_type::{sql_type_of, standard_type};
 /// Finds what a name stands for.
 pub type TypeNames<'a> = &'a dyn Fn(&str) -> Option<SqlType>;
 
-/// Replaces the names of types in a statement. Fails with the first name in a declaration that stands for nothing. A cast to an unknown type stays as it
-/// is, since it may be one that the binder knows.
+/// Replaces the names of types in a statement. Fails with the first name in a declaration that stands for nothing; those before it are
+/// replaced. A cast to an unknown type stays as it is, since it may be one that the binder knows.
 pub fn expand_types(statement: &mut Statement, names: TypeNames) -> Result<(), String> {
     match statement {
         Statement::CreateSource(source) | Statement::Assert(Assert::Source(source)) => {
@@ -66,7 +66,7 @@ fn expand_type(data_type: &mut SqlType, names: TypeNames) -> Result<(), String> 
     match data_type {
         SqlType::Named(name) => match names(name) {
             Some(found) => *data_type = found,
-            None => return Err(std::mem::take(name)),
+            None => return Err(name.clone()),
         },
         SqlType::Array(element) => expand_type(element, names)?,
         SqlType::Map(key, value) => {

@@ -48,6 +48,18 @@ pub enum Command {
         /// Name of the topic that goes too.
         delete_topic: Option<String>,
     },
+    /// `CREATE TYPE`.
+    CreateType {
+        /// Folded name.
+        name: String,
+        /// What it stands for: canonical text that holds no names of other types.
+        data_type: String,
+    },
+    /// `DROP TYPE`.
+    DropType {
+        /// Folded name.
+        name: String,
+    },
     /// `TERMINATE`.
     Terminate {
         /// Id of the query.
@@ -144,6 +156,13 @@ mod tests {
             Command::Drop {
                 relation: 100,
                 delete_topic: Some("s".to_owned()),
+            },
+            Command::CreateType {
+                name: "address".to_owned(),
+                data_type: "STRUCT<zip INT>".to_owned(),
+            },
+            Command::DropType {
+                name: "address".to_owned(),
             },
             Command::Terminate { query: 101 },
             Command::Pause { query: 101 },

@@ -10,7 +10,7 @@ use std::{
 
 use highwater_exec::OffsetReset;
 use highwater_planner::catalog::{Catalog, QueryId, Relation, RelationId};
-use highwater_sql::Statement;
+use highwater_sql::{Language, Statement, parse_type};
 use highwater_storage_log::Log;
 
 use super::{
@@ -113,6 +113,14 @@ impl Fold<'_> {
                     self.deleted_topics.insert(topic);
                 }
             }
+            Command::CreateType { name, data_type } => {
+                let data_type = parse_type(&data_type, Language::POSTGRES).map_err(|error| {
+                    let reason = error.to_string();
+                    ServerError::DamagedCommand { number, reason }
+                })?;
+                self.catalog.add_type(name, data_type);
+            }
+            Command::DropType { name } => self.catalog.remove_type(&name),
             Command::Terminate { query } => self.catalog.remove_query(QueryId(query)),
             Command::Pause { query } => self.catalog.set_paused(QueryId(query), true),
             Command::Resume { query } => self.catalog.set_paused(QueryId(query), false),

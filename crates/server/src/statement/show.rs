@@ -25,8 +25,7 @@ pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
         Show::Tables { extended: true } => describe::sources(session, SourceKind::Table, true),
         Show::Topics { extended: true, .. }
         | Show::Queries { extended: true }
-        | Show::Functions
-        | Show::Types => Err(SqlError::unsupported(format!("{show} is not supported"))),
+        | Show::Functions => Err(SqlError::unsupported(format!("{show} is not supported"))),
         Show::Streams { extended: false } => relations(&session.server, SourceKind::Stream),
         Show::Tables { extended: false } => relations(&session.server, SourceKind::Table),
         Show::Topics {
@@ -34,6 +33,16 @@ pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
             extended: false,
         } => topics(&session.server, *all),
         Show::Queries { extended: false } => queries(&session.server),
+        Show::Types => {
+            let catalog = session.server.coordinator.catalog();
+            SmallResult::new(TAG)
+                .text("name", catalog.types().map(|(name, _)| name))
+                .text(
+                    "type",
+                    catalog.types().map(|(_, data_type)| data_type.to_string()),
+                )
+                .finish()
+        }
         Show::Variables => {
             let all: Vec<_> = session.definitions.iter().collect();
             SmallResult::new(TAG)
