@@ -8,7 +8,7 @@ use highwater_planner::{
 
 use highwater_sql::Describe;
 
-use super::{rows::SmallResult, unknown_relation};
+use super::{functions, rows::SmallResult, unknown_relation};
 use crate::{
     catalog::{CatalogState, RelationEntry},
     session::{Rows, Session, SessionResult},
@@ -23,9 +23,7 @@ pub fn run(session: &Session, describe: &Describe) -> SessionResult<Rows> {
     match describe {
         Describe::Source { name, extended } => source(session, name, *extended),
         Describe::Sources { kind, extended } => sources(session, *kind, *extended),
-        Describe::Function(_) => Err(SqlError::unsupported(format!(
-            "{describe} is not supported"
-        ))),
+        Describe::Function(name) => functions::describe(session, name, TAG),
     }
 }
 

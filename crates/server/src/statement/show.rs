@@ -7,7 +7,7 @@ use highwater_planner::catalog::{Catalog, Relation, SourceKind};
 use highwater_sql::ast::Show;
 use highwater_storage_log::TopicPartition;
 
-use super::{describe, rows::SmallResult};
+use super::{describe, functions, rows::SmallResult};
 use crate::{
     catalog::builtin::INTERNAL_PREFIX,
     server::Server,
@@ -24,8 +24,10 @@ pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
         Show::Streams { extended: true } => describe::sources(session, SourceKind::Stream, true),
         Show::Tables { extended: true } => describe::sources(session, SourceKind::Table, true),
         Show::Topics { extended: true, .. }
-        | Show::Queries { extended: true }
-        | Show::Functions => Err(SqlError::unsupported(format!("{show} is not supported"))),
+        | Show::Queries { extended: true } => {
+            Err(SqlError::unsupported(format!("{show} is not supported")))
+        }
+        Show::Functions => functions::show(session, TAG),
         Show::Streams { extended: false } => relations(&session.server, SourceKind::Stream),
         Show::Tables { extended: false } => relations(&session.server, SourceKind::Table),
         Show::Topics {
