@@ -16,6 +16,7 @@
 mod aggregate_docs;
 mod cache;
 mod call;
+mod cast;
 mod doc;
 mod function;
 mod json;
@@ -30,6 +31,7 @@ mod table;
 pub mod types;
 mod value_text;
 
+pub use cast::CAST;
 pub use doc::{FunctionDoc, Variant, catalog};
 pub use function::Category;
 pub use registry::{
@@ -39,3 +41,4 @@ pub use row_errors::{RowErrors, take_row_errors};
 pub use scalar::{TIME_UNITS, UNIT_FUNCTIONS};
 pub use signature::{Kind, Param};
 pub use step_clock::StepClock;
+pub use table::CUBE;

@@ -13,6 +13,7 @@ use datafusion::{
 };
 
 use crate::{
+    cast::cast_function,
     function::{Function, Udf},
     lambda, scalar, table,
 };
@@ -48,6 +49,9 @@ pub fn higher_order_functions() -> Vec<HigherOrderUDF> {
 pub fn register(registry: &mut dyn FunctionRegistry, dialect: Dialect) -> Result<()> {
     for function in scalar_functions(dialect) {
         registry.register_udf(Arc::new(function))?;
+    }
+    if dialect == Dialect::Ksql {
+        registry.register_udf(Arc::new(cast_function()))?;
     }
     for function in higher_order_functions() {
         registry.register_higher_order_function(Arc::new(function))?;

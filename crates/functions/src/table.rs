@@ -20,7 +20,7 @@ use crate::{
 const MAX_ELEMENTS: u32 = 16;
 
 /// The name under which the array function is registered.
-pub(crate) const CUBE: &str = "cube_variants";
+pub const CUBE: &str = "cube_variants";
 
 pub(crate) static FUNCTIONS: &[Function] = &[Function::new(
     CUBE,
