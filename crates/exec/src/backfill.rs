@@ -245,7 +245,7 @@ impl Pipeline {
         table.apply(&changes.iter().map(|(_, delta)| delta).collect::<Vec<_>>())?;
         let mut rejected: Vec<Rejected> = Vec::new();
         if let Some(sink) = &mut query.sink {
-            let batches = sink.encode(&changes, &mut rejected)?;
+            let batches = sink.encode(&changes, None, &mut rejected)?;
             sink.producer_mut().append(&*self.log, &batches)?;
         }
         let output = query.definition.output.relation().id;

@@ -1,9 +1,10 @@
 //! A batch of changes: what flows between operators.
 //!
 //! The batch's last column is the hidden event time of each row, `Timestamp(Millisecond)`, never NULL. `diffs` says whether a row is added
-//! (+1) or taken back (-1); a stream only adds, so it carries none.
+//! (+1) or taken back (-1). A stream only adds; there, -1 marks a row whose record has no value: projections pass it on, so that a copy of a
+//! stream is a whole one, and whatever needs the row's columns leaves it out ([`Delta::valued`]).
 //!
-//! INVARIANT: `diffs`, when present, is as long as the batch, and an updated row is its -1 directly followed by its +1.
+//! INVARIANT: `diffs`, when present, is as long as the batch, and an updated row of a table is its -1 directly followed by its +1.
 
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ const HIDDEN_ROWTIME: &str = "\u{1}rowtime";
 pub struct Delta {
     batch: RecordBatch,
     diffs: Option<Arc<[i8]>>,
+    /// What each row of a stream hands on of its record's headers; `None` when no row has any.
+    headers: Option<ArrayRef>,
 }
 
 impl Delta {
@@ -35,7 +38,27 @@ impl Delta {
                 .is_none_or(|diffs| diffs.len() == batch.num_rows()),
             "one diff per row"
         );
-        Self { batch, diffs }
+        Self {
+            batch,
+            diffs,
+            headers: None,
+        }
+    }
+
+    /// The same rows with these headers.
+    pub fn with_headers(self, headers: Option<ArrayRef>) -> Self {
+        debug_assert!(
+            headers
+                .as_ref()
+                .is_none_or(|headers| headers.len() == self.rows()),
+            "one list of headers per row"
+        );
+        Self { headers, ..self }
+    }
+
+    /// The headers of each row, if any row has some.
+    pub fn headers(&self) -> Option<&ArrayRef> {
+        self.headers.as_ref()
     }
 
     /// Puts columns and event times together under `schema`, which is without the hidden column.
@@ -108,7 +131,9 @@ impl Delta {
                 .map(|&index| diffs[index as usize])
                 .collect::<Arc<[i8]>>()
         });
-        Ok(Self::new(batch, diffs))
+        let taken = |headers: &ArrayRef| compute::take(headers, indices, None);
+        let headers = self.headers.as_ref().map(taken).transpose()?;
+        Ok(Self::new(batch, diffs).with_headers(headers))
     }
 
     /// The rows for which `keep` is TRUE.
@@ -122,7 +147,22 @@ impl Delta {
                 .map(|(_, &diff)| diff)
                 .collect::<Arc<[i8]>>()
         });
-        Ok(Self::new(batch, diffs))
+        let kept = |headers: &ArrayRef| compute::filter(headers, keep);
+        let headers = self.headers.as_ref().map(kept).transpose()?;
+        Ok(Self::new(batch, diffs).with_headers(headers))
+    }
+
+    /// The rows of a stream that have a value.
+    pub fn valued(self) -> ExecResult<Self> {
+        let Some(diffs) = &self.diffs else {
+            return Ok(self);
+        };
+        let keep: BooleanArray = diffs.iter().map(|&diff| Some(diff > 0)).collect();
+        let valued = self.filter(&keep)?;
+        Ok(Self {
+            diffs: None,
+            ..valued
+        })
     }
 
     /// Joins deltas of one schema, in order.

@@ -4,8 +4,12 @@ mod aggregate;
 mod assign_windows;
 mod filter;
 mod project;
+mod retime;
+mod unnest;
 
-pub use aggregate::Aggregate;
+pub use aggregate::{Aggregate, GroupOptions, SessionAggregate, SessionTimes};
 pub use assign_windows::{AssignWindows, millis};
 pub use filter::Filter;
 pub use project::Project;
+pub use retime::Retime;
+pub use unnest::Unnest;

@@ -472,6 +472,7 @@ pub fn wanted_columns(graph: &QueryGraph, relation: RelationId) -> impl Iterator
             highwater_planner::dataflow::Operator::Source {
                 relation: source,
                 projection,
+                ..
             } if source.id == relation => Some(projection.clone()),
             _ => None,
         })

@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use highwater_functions::StepClock;
 use highwater_planner::{
     catalog::{QueryId, RelationId},
-    dataflow::{DataflowPlan, Node, NodeId, Operator as PlanOperator},
+    dataflow::{DataflowPlan, Node, NodeId, Operator as PlanOperator, WindowShape},
 };
 
 use crate::{
@@ -14,7 +14,10 @@ use crate::{
     error::{ExecError, ExecResult},
     exchange::Exchange,
     operator::{Operator, Rejected, StepContext},
-    operators::{Aggregate, AssignWindows, Filter, Project},
+    operators::{
+        Aggregate, AssignWindows, Filter, GroupOptions, Project, Retime, SessionAggregate,
+        SessionTimes, Unnest, millis,
+    },
     source::{SlotRows, source_delta},
     state::{RocksState, StateChanges, StateId, StatePrefix},
 };
@@ -58,6 +61,8 @@ enum NodeKind {
         relation: RelationId,
         projection: Vec<usize>,
         schema: SchemaRef,
+        /// Diffs are wanted: of a table, or of a stream whose records without a value are passed on.
+        marks: bool,
     },
     Slots(Vec<Option<Box<dyn Operator>>>),
     Exchange(Exchange),
@@ -82,9 +87,11 @@ impl QueryGraph {
                     PlanOperator::Source {
                         relation,
                         projection,
+                        marks,
                     } => NodeKind::Source {
                         relation: relation.id,
                         projection: projection.clone(),
+                        marks: *marks || node.changing,
                         schema: node.schema.clone(),
                     },
                     PlanOperator::Exchange {
@@ -129,10 +136,12 @@ impl QueryGraph {
 
     /// Whether some operator's result depends on earlier rows.
     pub fn is_stateful(&self) -> bool {
-        self.plan
-            .nodes
-            .iter()
-            .any(|node| matches!(node.operator, PlanOperator::Aggregate { .. }))
+        self.plan.nodes.iter().any(|node| {
+            matches!(
+                node.operator,
+                PlanOperator::Aggregate { .. } | PlanOperator::SessionAggregate { .. }
+            )
+        })
     }
 
     /// Rows dropped since their window had closed.
@@ -204,11 +213,12 @@ impl QueryGraph {
                 relation,
                 projection,
                 schema,
+                marks,
             } => sources
                 .get(relation)
                 .into_iter()
                 .flatten()
-                .map(|rows| Ok((rows.slot, source_delta(rows, projection, schema)?)))
+                .map(|rows| Ok((rows.slot, source_delta(rows, projection, schema, *marks)?)))
                 .collect(),
             NodeKind::Exchange(exchange) => {
                 let mut routed = Vec::new();
@@ -226,11 +236,20 @@ impl QueryGraph {
             }
             NodeKind::Slots(slots) => {
                 let node = &plan.nodes[position];
+                // Only a projection can do without a row's columns.
+                let needs_values = !node
+                    .inputs
+                    .iter()
+                    .any(|input| plan.nodes[input.0 as usize].changing)
+                    && !matches!(node.operator, PlanOperator::Project { .. });
                 let mut by_slot: Vec<Vec<(usize, Delta)>> = vec![Vec::new(); slots.len()];
                 for (input, deltas) in inputs.into_iter().enumerate() {
                     for (slot, delta) in deltas {
                         let slot = slot as usize % by_slot.len();
-                        by_slot[slot].push((input, delta));
+                        let delta = if needs_values { delta.valued()? } else { delta };
+                        if delta.rows() > 0 {
+                            by_slot[slot].push((input, delta));
+                        }
                     }
                 }
                 let mut output = Vec::new();
@@ -334,14 +353,52 @@ fn instance(plan: &DataflowPlan, node: &Node) -> ExecResult<Box<dyn Operator>> {
             group,
             calls,
             window,
+            finals_only,
+            keeps_empty,
         } => Box::new(Aggregate::new(
             &input,
             node.schema.clone(),
             group,
             calls,
             window.as_ref(),
-            changing,
+            GroupOptions {
+                changing,
+                finals_only: *finals_only,
+                keeps_empty: *keeps_empty,
+            },
         )?),
+        PlanOperator::SessionAggregate {
+            group,
+            calls,
+            window,
+            finals_only,
+        } => {
+            let WindowShape::Session { gap } = window.shape else {
+                return Err(ExecError::Internal(
+                    "a session aggregate has other windows".into(),
+                ));
+            };
+            let times = SessionTimes {
+                gap: millis(gap),
+                grace: millis(window.grace),
+                finals_only: *finals_only,
+            };
+            Box::new(SessionAggregate::new(
+                &input,
+                node.schema.clone(),
+                group,
+                calls,
+                times,
+            )?)
+        }
+        PlanOperator::Retime { column, format } => Box::new(Retime::new(
+            node.schema.clone(),
+            *column,
+            format.as_deref(),
+        )?),
+        PlanOperator::Unnest { columns } => {
+            Box::new(Unnest::new(columns.clone(), node.schema.clone()))
+        }
         PlanOperator::Source { .. } | PlanOperator::Exchange { .. } | PlanOperator::Union => {
             return Err(ExecError::Internal(
                 "a node without slots has no operator instance".into(),

@@ -2,16 +2,14 @@
 
 mod decoder;
 mod encoder;
+pub(crate) mod headers;
 
 pub use decoder::{DecodedRows, RelationDecoder};
 pub use encoder::{EncodedRows, RelationEncoder};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use highwater_formats::FormatSpec;
-use highwater_planner::{
-    catalog::{FormatName, Relation, WINDOWEND, WINDOWSTART},
-    dataflow::WindowShape,
-};
+use highwater_planner::catalog::{FormatName, Relation, WINDOWEND, WINDOWSTART};
 
 use crate::error::ExecResult;
 
@@ -24,8 +22,19 @@ struct RecordLayout {
     key: Vec<usize>,
     /// Columns in the record value.
     value: Vec<usize>,
-    /// `windowstart` and `windowend`, which stand behind the key's bytes, and the window's length in milliseconds.
-    window: Option<(usize, usize, i64)>,
+    /// The bounds, which stand behind the key's bytes.
+    window: Option<BoundColumns>,
+}
+
+/// Where the bounds of a windowed relation stand.
+#[derive(Debug, Clone, Copy)]
+struct BoundColumns {
+    /// Position of `windowstart`.
+    start: usize,
+    /// Position of `windowend`.
+    end: usize,
+    /// Length of the windows in milliseconds; `None` for sessions, whose record keys hold both bounds.
+    size: Option<i64>,
 }
 
 impl RecordLayout {
@@ -38,18 +47,15 @@ impl RecordLayout {
         };
         let window = match &relation.window {
             Some(window) => {
-                let size = match window.shape {
-                    WindowShape::Tumbling { size } | WindowShape::Hopping { size, .. } => size,
-                };
-                let size = crate::operators::millis(size);
+                let size = window.shape.size().map(crate::operators::millis);
                 position(WINDOWSTART)
                     .zip(position(WINDOWEND))
-                    .map(|(start, end)| (start, end, size))
+                    .map(|(start, end)| BoundColumns { start, end, size })
             }
             None => None,
         };
         let bound = |column: &usize| {
-            window.is_some_and(|(start, end, _)| *column == start || *column == end)
+            window.is_some_and(|bounds| *column == bounds.start || *column == bounds.end)
         };
         let key: Vec<usize> = relation
             .key_columns()
@@ -57,7 +63,10 @@ impl RecordLayout {
             .filter(|column| !bound(column))
             .collect();
         let value = (0..relation.columns.len())
-            .filter(|&column| !relation.columns[column].key)
+            .filter(|&column| {
+                let column = &relation.columns[column];
+                !column.key && column.headers.is_none()
+            })
             .collect();
         Ok(Self {
             key_format: key_format_spec(&relation.key_format, key.len())?,

@@ -12,7 +12,7 @@ use crate::{
     operator::Rejected,
     producer::{Producer, ProducerPosition, StepBatches},
     query::SlotDelta,
-    relation::RelationEncoder,
+    relation::{RelationEncoder, headers},
 };
 
 /// Bytes after which a batch is closed, well below the log's limit.
@@ -54,14 +54,16 @@ impl Sink {
         &mut self.producer
     }
 
-    /// Encodes a step's changes. Rows without a key stay in their slot's partition.
+    /// Encodes a step's changes. Rows without a key stay in their slot's partition. A row is removed by a later record than the one that made it:
+    /// its tombstone is as late as `latest`, the last event time that the step read, if that is known.
     pub fn encode(
         &mut self,
         changes: &[SlotDelta],
+        latest: Option<i64>,
         rejected: &mut Vec<Rejected>,
     ) -> ExecResult<StepBatches> {
         let mut out = StepBatches::default();
-        match self.encode_into(changes, rejected, &mut out) {
+        match self.encode_into(changes, latest, rejected, &mut out) {
             Ok(()) => Ok(out),
             Err(error) => {
                 self.producer.take_back(&out);
@@ -73,15 +75,15 @@ impl Sink {
     fn encode_into(
         &mut self,
         changes: &[SlotDelta],
+        latest: Option<i64>,
         rejected: &mut Vec<Rejected>,
         out: &mut StepBatches,
     ) -> ExecResult<()> {
         let mut builders: Vec<Option<BatchBuilder>> = Vec::new();
         builders.resize_with(self.producer.partition_count(), || None);
         for (slot, delta) in changes {
-            let diffs = delta
-                .diffs()
-                .filter(|_| self.relation.kind == SourceKind::Table);
+            let is_table = self.relation.kind == SourceKind::Table;
+            let diffs = delta.diffs();
             let rows = self.encoder.encode(delta.columns())?;
             let times = delta.rowtime_millis()?;
             for error in &rows.errors {
@@ -98,7 +100,8 @@ impl Sink {
             for (row, &time) in times.iter().enumerate() {
                 let removed = diffs.is_some_and(|diffs| diffs[row] < 0);
                 // A row that is replaced is told by the row that replaces it.
-                let replaced = removed
+                let replaced = is_table
+                    && removed
                     && diffs
                         .and_then(|diffs| diffs.get(row + 1))
                         .is_some_and(|&next| next > 0)
@@ -125,8 +128,20 @@ impl Sink {
                     });
                     continue;
                 }
+                let time = match latest.filter(|_| removed && is_table) {
+                    Some(latest) => time.max(latest),
+                    None => time,
+                };
                 let builder = builders[partition].get_or_insert_with(BatchBuilder::new);
-                builder.push(time, rows.key(row), value, &[]);
+                let headers = delta
+                    .headers()
+                    .map(|headers| headers::of_row(headers, row))
+                    .unwrap_or_default();
+                let headers: Vec<(&str, Option<&[u8]>)> = headers
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), value.as_deref()))
+                    .collect();
+                builder.push(time, rows.key(row), value, &headers);
                 if builder.byte_len() >= BATCH_BYTES {
                     self.producer.close(partition, builder, out);
                 }

@@ -14,15 +14,18 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use arrow::record_batch::RecordBatch;
+use arrow::{array::AsArray, datatypes::TimestampMillisecondType, record_batch::RecordBatch};
 use highwater_functions::StepClock;
-use highwater_planner::catalog::RelationId;
+use highwater_planner::{
+    catalog::{RelationId, SourceKind},
+    dataflow::WindowShape,
+};
 use highwater_storage_log::{Offset, TopicPartition};
 
 use crate::{
     cut::Cut,
     delta::Delta,
-    engine::{QueryOutput, QueryState},
+    engine::{PersistentQuery, QueryOutput, QueryState},
     error::{ExecError, ExecResult},
     feed::{ChangeBatch, FeedClosed, SubscriptionId},
     journal::JournalEntry,
@@ -212,12 +215,17 @@ impl Pipeline {
         if changes.is_empty() {
             return Ok(StepBatches::default());
         }
+        let latest = match relation.window.map(|window| window.shape) {
+            // What merges a session ends it: its row goes at its own end.
+            Some(WindowShape::Session { .. }) => None,
+            _ => latest_time(&query.definition, rows, table_rows),
+        };
         query.rows_out += changes
             .iter()
             .map(|(_, delta)| delta.rows() as u64)
             .sum::<u64>();
         let batches = match &mut query.sink {
-            Some(sink) => sink.encode(&changes, rejected)?,
+            Some(sink) => sink.encode(&changes, latest, rejected)?,
             None => StepBatches::default(),
         };
         if let Some(table) = &mut query.table {
@@ -229,11 +237,16 @@ impl Pipeline {
                 return Err(error);
             }
         }
-        rows.entry(relation.id).or_default().extend(
-            changes
-                .iter()
-                .map(|(slot, delta)| SlotRows::from_delta(*slot, delta)),
-        );
+        // What an INSERT adds to a stream reaches the stream's readers by its topic, as what users insert does.
+        let makes_relation = relation.query == Some(query.definition.id)
+            || matches!(query.definition.output, QueryOutput::SourceTable(_));
+        if makes_relation {
+            rows.entry(relation.id).or_default().extend(
+                changes
+                    .iter()
+                    .map(|(slot, delta)| SlotRows::from_delta(*slot, delta)),
+            );
+        }
         Ok(batches)
     }
 
@@ -280,7 +293,11 @@ impl Pipeline {
                 .graph
                 .run(first, rows, None, &mut rejected)
                 .and_then(|changes| {
-                    let changes: Vec<Delta> = changes.into_iter().map(|(_, delta)| delta).collect();
+                    let is_stream = subscription.graph.plan().kind == SourceKind::Stream;
+                    let changes = changes
+                        .into_iter()
+                        .map(|(_, delta)| if is_stream { delta.valued() } else { Ok(delta) })
+                        .collect::<ExecResult<Vec<Delta>>>()?;
                     change_batch(self.step, &changes)
                 });
             match changes {
@@ -396,6 +413,33 @@ impl Pipeline {
 
 fn missing_source(relation: RelationId) -> ExecError {
     ExecError::Internal(format!("relation {} has no source", relation.0))
+}
+
+/// The last event time among what a query reads in a step.
+fn latest_time(
+    definition: &PersistentQuery,
+    rows: &RelationRows,
+    table_rows: &TableRows,
+) -> Option<i64> {
+    let read = |slot_rows: &SlotRows| {
+        slot_rows
+            .rowtime
+            .as_primitive_opt::<TimestampMillisecondType>()
+            .and_then(|times| times.values().iter().max().copied())
+    };
+    let from_queries = definition
+        .plan
+        .sources()
+        .filter_map(|source| rows.get(&source.id))
+        .flatten()
+        .filter_map(read);
+    let from_topics = definition
+        .plan
+        .sources()
+        .filter_map(|source| table_rows.get(&source.id))
+        .flatten()
+        .filter_map(|(slot_rows, _)| read(slot_rows));
+    from_queries.chain(from_topics).max()
 }
 
 fn table_of(query: &RunningQuery) -> ExecResult<&crate::state::TableStore> {

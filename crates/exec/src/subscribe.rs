@@ -151,7 +151,11 @@ impl Joining {
     fn run(&mut self, step: u64, rows: RelationRows, wait: bool) -> ExecResult<bool> {
         let first = !std::mem::replace(&mut self.started, true);
         let changes = self.graph.run(first, &rows, None, &mut Vec::new())?;
-        let changes: Vec<_> = changes.into_iter().map(|(_, delta)| delta).collect();
+        let is_stream = self.graph.plan().kind == SourceKind::Stream;
+        let changes = changes
+            .into_iter()
+            .map(|(_, delta)| if is_stream { delta.valued() } else { Ok(delta) })
+            .collect::<ExecResult<Vec<_>>>()?;
         let Some(batch) = change_batch(step, &changes)? else {
             return Ok(true);
         };

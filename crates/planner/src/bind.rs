@@ -4,9 +4,11 @@
 //! expressions (`name`), the window clause (`window`), then DataFusion's own binder over the relations of the catalog (`context`). What
 //! DataFusion reports is turned into [`crate::PlanError`] with the token's position in `locate`.
 
+mod aggregate;
 mod cast_type;
 mod check;
 mod context;
+mod ksql;
 mod locate;
 mod name;
 mod pull;
@@ -16,8 +18,10 @@ mod units;
 mod wildcard;
 mod window;
 
+pub(crate) use aggregate::{EngineCall, engine_call};
 pub use cast_type::CastTypes;
 pub(crate) use context::RelationSource;
+pub(crate) use ksql::PartitionKey;
 pub(crate) use locate::Located;
 pub use pull::rewrite_pull;
 pub(crate) use query::{Purpose, bind_query};

@@ -49,6 +49,15 @@ pub struct TimestampColumn {
     pub format: Option<String>,
 }
 
+/// What of a record's headers a column holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeaderColumn {
+    /// `HEADERS`: all, as `ARRAY<STRUCT<KEY VARCHAR, VALUE BYTES>>`.
+    All,
+    /// `HEADER('name')`: the value of the last one of this name, as BYTES.
+    Named(String),
+}
+
 /// A column of a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
@@ -58,6 +67,8 @@ pub struct Column {
     pub data_type: DataType,
     /// Part of the key: stored in the record's key.
     pub key: bool,
+    /// Part of neither key nor value: it shows headers, and nothing writes it.
+    pub headers: Option<HeaderColumn>,
 }
 
 /// A stream or a table over a topic.
@@ -84,6 +95,8 @@ pub struct Relation {
     pub timestamp: Option<TimestampColumn>,
     /// Set when each key stands once per window; the record key then ends with the window's start (8 bytes, big-endian).
     pub window: Option<WindowSpec>,
+    /// `CREATE SOURCE`: it is read, and no statement writes or changes it.
+    pub read_only: bool,
     /// The persistent query that writes it; `None` for a declared source.
     pub query: Option<QueryId>,
 }

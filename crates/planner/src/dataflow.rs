@@ -12,10 +12,11 @@ mod properties;
 mod repartition;
 mod source;
 mod step_functions;
+mod unnest;
 
 pub(crate) use lower::{Lowered, Target, lower};
 pub use plan::{
-    AggregateCall, AggregateFunction, DataflowPlan, Node, NodeId, Operator, Sink, WindowShape,
-    WindowSpec,
+    AggregateCall, AggregateFunction, DataflowPlan, Node, NodeId, Operator, Sink, UnnestColumn,
+    WindowShape, WindowSpec,
 };
 pub use source::plan_source_table;

@@ -20,7 +20,9 @@ use datafusion::{
 
 use crate::{
     catalog::{FormatName, QueryId, Relation, SourceKind},
-    dataflow::{AggregateCall, DataflowPlan, Node, NodeId, Operator, WindowShape, WindowSpec},
+    dataflow::{
+        AggregateCall, DataflowPlan, Node, NodeId, Operator, UnnestColumn, WindowShape, WindowSpec,
+    },
     types::sql_name,
 };
 
@@ -68,7 +70,8 @@ fn explain_node(plan: &DataflowPlan, node: &Node, query: Option<QueryId>) -> Str
                 line.text(&behind);
             }
         }
-        Operator::Aggregate { group, calls, .. } => {
+        Operator::Aggregate { group, calls, .. }
+        | Operator::SessionAggregate { group, calls, .. } => {
             let state = format!(", state {}", state_table(query, node.id));
             explain_aggregate(
                 &mut line,
@@ -78,6 +81,39 @@ fn explain_node(plan: &DataflowPlan, node: &Node, query: Option<QueryId>) -> Str
                 state.len(),
             );
             line.text(&state);
+            if let Operator::SessionAggregate { window, .. } = &node.operator {
+                line.text(&format!(", {window}"));
+            }
+            if let Operator::Aggregate {
+                finals_only: true, ..
+            }
+            | Operator::SessionAggregate {
+                finals_only: true, ..
+            } = &node.operator
+            {
+                line.text(", finals only");
+            }
+        }
+        Operator::Retime { column, .. } => {
+            let schema = input_schema(plan, node);
+            let column = schema
+                .map(|schema| names(schema, &[*column]))
+                .unwrap_or_default();
+            line.list("by ", column, "", 0);
+        }
+        Operator::Unnest { columns } => {
+            let schema = input_schema(plan, node);
+            let lists: Vec<usize> = columns
+                .iter()
+                .filter_map(|column| match column {
+                    UnnestColumn::Elements(from) => Some(*from),
+                    UnnestColumn::Repeated(_) => None,
+                })
+                .collect();
+            let lists = schema
+                .map(|schema| names(schema, &lists))
+                .unwrap_or_default();
+            line.list("of ", lists, "", 0);
         }
         Operator::Union => line.list(
             "of ",
@@ -232,7 +268,10 @@ fn operator_name(operator: &Operator) -> &'static str {
         Operator::AssignWindows { .. } => "windows",
         Operator::Exchange { .. } => "exchange",
         Operator::Aggregate { .. } => "aggregate",
+        Operator::SessionAggregate { .. } => "sessions",
         Operator::Union => "union",
+        Operator::Unnest { .. } => "unnest",
+        Operator::Retime { .. } => "retime",
     }
 }
 
@@ -340,6 +379,7 @@ fn first_items(items: &[String], budget: usize) -> String {
 impl fmt::Display for WindowSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
+            WindowShape::Session { gap } => write!(f, "session {}", Length(gap))?,
             WindowShape::Tumbling { size } => write!(f, "tumbling {}", Length(size))?,
             WindowShape::Hopping { size, advance } => {
                 write!(f, "hopping {} every {}", Length(size), Length(advance))?;

@@ -15,8 +15,10 @@
 mod bind;
 pub mod catalog;
 pub mod dataflow;
+pub mod defaults;
 mod error;
 mod explain;
+mod insert;
 mod nearest;
 mod rules;
 mod sink;
@@ -29,15 +31,17 @@ mod tests;
 use std::sync::Arc;
 
 use datafusion::execution::SessionState;
-use highwater_sql::{CreateAs, Query};
+use highwater_sql::{CreateAs, Dialect, Emit, IdentifierCase, Query};
 
 pub use bind::{CastTypes, name_time_units, plan_create_source, rewrite_pull};
 use bind::{Located, Purpose, bind_query};
 use catalog::{Catalog, QueryId, Relation, RelationId};
 pub use dataflow::plan_source_table;
 use dataflow::{DataflowPlan, lower};
+use defaults::PlanDefaults;
 pub use error::{PlanError, PlanResult, Position};
 pub use explain::explain_dataflow;
+pub use insert::plan_insert;
 use sink::SinkDraft;
 
 /// What planning a statement needs beside its AST.
@@ -49,6 +53,12 @@ pub struct PlanContext<'a> {
     pub functions: &'a SessionState,
     /// Partitions of a topic that a statement makes without saying how many.
     pub default_partitions: u32,
+    /// Whose meaning the statement has.
+    pub dialect: Dialect,
+    /// The case that names without quotes in properties fold to.
+    pub identifier_case: IdentifierCase,
+    /// What holds where the statement says nothing.
+    pub defaults: &'a PlanDefaults,
 }
 
 /// A persistent query: what it computes and the relation that it writes.
@@ -83,8 +93,13 @@ pub fn plan_create_as(
     let bound = bind_query(&create.query, ctx, Purpose::Persistent)?;
     let optimized = rules::optimize(bound.plan, ctx, Purpose::Persistent, &located)?;
     let draft = SinkDraft::new(create, ctx, &optimized)?;
-    let lowered = lower(&optimized, &draft.target(), &located)?;
-    let relation = draft.finish(&lowered, relation, query)?;
+    let target = dataflow::Target {
+        ksql: ctx.dialect == Dialect::Ksql,
+        partition: bound.partition,
+        ..draft.target()
+    };
+    let lowered = lower(&optimized, &target, &located)?;
+    let relation = draft.finish(&lowered, relation, query, ctx)?;
     Ok(PersistentPlan {
         relation,
         plan: lowered.plan,
@@ -96,7 +111,13 @@ pub fn plan_push(query: &Query, ctx: &PlanContext) -> PlanResult<PushPlan> {
     let located = Located::new(&query.body);
     let bound = bind_query(query, ctx, Purpose::Push)?;
     let optimized = rules::optimize(bound.plan, ctx, Purpose::Push, &located)?;
-    let plan = lower(&optimized, &dataflow::Target::default(), &located)?.plan;
+    let target = dataflow::Target {
+        finals_only: query.emit == Some(Emit::Final),
+        ksql: ctx.dialect == Dialect::Ksql,
+        partition: bound.partition,
+        ..dataflow::Target::default()
+    };
+    let plan = lower(&optimized, &target, &located)?.plan;
     let mut sources: Vec<Arc<Relation>> = Vec::new();
     for relation in plan.sources() {
         if !sources.iter().any(|source| source.id == relation.id) {

@@ -5,21 +5,24 @@ use std::sync::Arc;
 use datafusion::{
     common::tree_node::TreeNode, common::tree_node::TreeNodeRecursion, logical_expr::LogicalPlan,
 };
-use highwater_sql::{CreateAs, SourceKind};
+use highwater_sql::{CreateAs, Dialect, Emit, SourceKind};
 
 use crate::{
     PlanContext,
     bind::{RelationSource, is_reserved, partitions_of, topic_of},
-    catalog::{Column, QueryId, Relation, RelationId, WINDOWEND, WINDOWSTART},
+    catalog::{Column, FormatName, QueryId, Relation, RelationId, WINDOWEND, WINDOWSTART},
     dataflow::{DataflowPlan, Lowered, Target},
     error::{PlanError, PlanResult},
-    with::WithClause,
+    with::{WithClause, check_key_columns},
 };
 
 /// What the statement and its sources say of the result before it is planned.
 pub(crate) struct SinkDraft<'a> {
     create: &'a CreateAs,
     with: WithClause,
+    dialect: Dialect,
+    /// What keys are written in where the source has none.
+    default_key_format: String,
     topic: String,
     /// Number of partitions that the topic has or shall have.
     partitions: u32,
@@ -32,14 +35,15 @@ pub(crate) struct SinkDraft<'a> {
 impl<'a> SinkDraft<'a> {
     /// Reads the WITH clause and what it inherits.
     pub fn new(create: &'a CreateAs, ctx: &PlanContext, plan: &LogicalPlan) -> PlanResult<Self> {
-        let with = WithClause::read(&create.with)?;
-        with.refuse_timestamp()?;
+        let with = WithClause::read(&create.with, ctx.identifier_case)?;
+        with.refuse_window()?;
         let sources = sources(plan)?;
         let Some(first) = sources.first().cloned() else {
             let what = "a SELECT that reads nothing in a continuous query";
             return Err(PlanError::unsupported(what, None, None));
         };
-        let topic = topic_of(&create.name, &with);
+        let named = format!("{}{}", ctx.defaults.topic_prefix, create.name);
+        let topic = topic_of(&named, &with);
         if let Some(source) = sources.iter().find(|source| source.topic == topic) {
             return Err(PlanError::InvalidProperty {
                 name: "kafka_topic".to_owned(),
@@ -55,6 +59,12 @@ impl<'a> SinkDraft<'a> {
         Ok(Self {
             create,
             with,
+            dialect: ctx.dialect,
+            default_key_format: ctx
+                .defaults
+                .key_format
+                .clone()
+                .unwrap_or_else(|| "KAFKA".to_owned()),
             topic,
             partitions,
             fixed,
@@ -67,12 +77,41 @@ impl<'a> SinkDraft<'a> {
         Target {
             kind: Some(self.create.kind),
             slots: Some(self.partitions),
-            key_format: self.with.chosen_key_format(),
+            key_format: self
+                .with
+                .chosen_key_format()
+                .or_else(|| self.inherited_key_format()),
+            finals_only: self.create.query.emit == Some(Emit::Final),
+            ksql: false,
+            timestamp: self.with.timestamp_column(),
+            partition: None,
         }
     }
 
+    /// In ksqlDB a result's keys are written as those of its first source are, or as KAFKA where that has none.
+    fn inherited_key_format(&self) -> Option<FormatName> {
+        if self.dialect != Dialect::Ksql || self.with.has_key_format() {
+            return None;
+        }
+        let source = &self.first.key_format;
+        Some(match source.name.as_str() {
+            "NONE" => FormatName {
+                name: self.default_key_format.clone(),
+                delimiter: None,
+                wrapped: None,
+            },
+            _ => source.clone(),
+        })
+    }
+
     /// The relation, now that the result's columns and key are known.
-    pub fn finish(self, lowered: &Lowered, id: RelationId, query: QueryId) -> PlanResult<Relation> {
+    pub fn finish(
+        self,
+        lowered: &Lowered,
+        id: RelationId,
+        query: QueryId,
+        ctx: &PlanContext,
+    ) -> PlanResult<Relation> {
         let plan = &lowered.plan;
         let columns = columns(plan)?;
         if self.fixed && plan.slots != self.partitions {
@@ -100,14 +139,18 @@ impl<'a> SinkDraft<'a> {
             .iter()
             .filter(|column| column.key && !bound(&column.name))
             .collect();
+        let timestamp = self.with.timestamp(&columns)?;
         let values: Vec<&Column> = columns.iter().filter(|column| !column.key).collect();
-        let key_format = match self.with.key_format(&keys)? {
-            checked if self.with.has_key_format() => checked,
-            _ => lowered.key_format.clone(),
+        let key_format = match keys.is_empty() || self.with.has_key_format() {
+            true => self.with.key_format(&keys, ctx)?,
+            false => {
+                check_key_columns(&lowered.key_format.name, &keys)?;
+                lowered.key_format.clone()
+            }
         };
         let value_format = self
             .with
-            .value_format(&values, Some(&self.first.value_format))?;
+            .value_format(&values, Some(&self.first.value_format), ctx)?;
         Ok(Relation {
             id,
             name: self.create.name.clone(),
@@ -116,8 +159,9 @@ impl<'a> SinkDraft<'a> {
             partitions: plan.slots,
             key_format,
             value_format,
-            timestamp: None,
+            timestamp,
             window: plan.window,
+            read_only: false,
             query: Some(query),
             columns,
         })
@@ -146,6 +190,7 @@ fn columns(plan: &DataflowPlan) -> PlanResult<Vec<Column>> {
             });
         }
         columns.push(Column {
+            headers: None,
             name: name.clone(),
             data_type: field.data_type().clone(),
             key,

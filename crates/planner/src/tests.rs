@@ -11,7 +11,7 @@ mod invariants;
 use std::{fmt::Write, path::PathBuf};
 
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use highwater_sql::{Statement, parse_statement};
+use highwater_sql::{Dialect, IdentifierCase, Statement, parse_statement};
 
 use self::{catalog::TestCatalog, invariants::check_plan};
 use crate::{
@@ -94,6 +94,9 @@ fn push_queries_tell_their_sources() {
         catalog: &catalog,
         functions: &functions,
         default_partitions: 4,
+        dialect: Dialect::Postgres,
+        identifier_case: IdentifierCase::Lower,
+        defaults: &crate::defaults::NO_DEFAULTS,
     };
     let planned = plan_push(&query, &ctx).expect("a plan");
     let names: Vec<&str> = planned
@@ -187,6 +190,9 @@ fn try_describe(
         catalog,
         functions,
         default_partitions: 4,
+        dialect: Dialect::Postgres,
+        identifier_case: IdentifierCase::Lower,
+        defaults: &crate::defaults::NO_DEFAULTS,
     };
     match parsed {
         Statement::CreateSource(create) => Ok(describe_relation(&plan_create_source(
@@ -210,7 +216,9 @@ fn try_describe(
             lines.extend(planned.limit.map(|limit| format!("limit {limit}")));
             Ok(lines.join("\n"))
         }
-        Statement::Query(query) => Ok(rewrite_pull(&query, catalog)?.to_string()),
+        Statement::Query(query) => {
+            Ok(rewrite_pull(&query, Dialect::Postgres, catalog)?.to_string())
+        }
         other => panic!("{other:?} has no plan"),
     }
 }

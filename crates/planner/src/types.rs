@@ -78,6 +78,49 @@ fn decimal(precision: u8, scale: i8) -> PlanResult<DataType> {
     }
 }
 
+/// Whether values of one type go into another without a cast being written: whole numbers into wider ones, all numbers into DOUBLE, and
+/// whatever is the same. A DECIMAL goes into one that has room for its digits on both sides of the point.
+pub fn widens_to(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (from, to) if from == to => true,
+        (DataType::Null, _) => true,
+        (DataType::Int16, DataType::Int32 | DataType::Int64 | DataType::Float64)
+        | (DataType::Int32, DataType::Int64 | DataType::Float64)
+        | (DataType::Int64 | DataType::Float32, DataType::Float64)
+        | (DataType::Decimal128(..), DataType::Float64) => true,
+        (DataType::Int32, DataType::Decimal128(precision, scale)) => {
+            i16::from(*precision) - i16::from(*scale) >= 10
+        }
+        (DataType::Int64, DataType::Decimal128(precision, scale)) => {
+            i16::from(*precision) - i16::from(*scale) >= 19
+        }
+        (DataType::List(from), DataType::List(to)) => widens_to(from.data_type(), to.data_type()),
+        (DataType::Map(from, _), DataType::Map(to, _)) => {
+            widens_to(from.data_type(), to.data_type())
+        }
+        (DataType::Struct(from), DataType::Struct(to)) => {
+            from.len() == to.len()
+                && from.iter().zip(to).all(|(from, to)| {
+                    from.name() == to.name() && widens_to(from.data_type(), to.data_type())
+                })
+        }
+        (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) => {
+            s2 >= s1 && i16::from(*p2) - i16::from(*s2) >= i16::from(*p1) - i16::from(*s1)
+        }
+        _ => false,
+    }
+}
+
+/// Whether values of a type hold a map somewhere.
+pub fn has_map(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Map(..) => true,
+        DataType::List(field) => has_map(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_map(field.data_type())),
+        _ => false,
+    }
+}
+
 /// The stored type that values of `from` take in a relation; `None` when they have none (intervals, durations, unions).
 pub fn stored_type(from: &DataType) -> Option<DataType> {
     Some(match from {

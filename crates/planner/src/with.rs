@@ -4,11 +4,15 @@
 //! columns too. A property that does not exist, stands where it has no meaning, or contradicts another one is an error: a typo must not
 //! quietly give a default.
 
+use std::time::Duration;
+
 use arrow::datatypes::DataType;
-use highwater_sql::{Properties, PropertyValue};
+use highwater_sql::{Dialect, IdentifierCase, Properties, PropertyValue, parse_duration};
 
 use crate::{
+    PlanContext,
     catalog::{Column, FormatName, TimestampColumn},
+    dataflow::{WindowShape, WindowSpec},
     error::{PlanError, PlanResult},
     nearest::did_you_mean,
     types::{is_nested, is_simple, sql_name},
@@ -30,9 +34,11 @@ const TIMESTAMP: &str = "timestamp";
 const TIMESTAMP_FORMAT: &str = "timestamp_format";
 const WRAP_SINGLE_VALUE: &str = "wrap_single_value";
 const RETENTION_MS: &str = "retention_ms";
+const WINDOW_TYPE: &str = "window_type";
+const WINDOW_SIZE: &str = "window_size";
 
 /// The properties that can be given.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 14] = [
     KAFKA_TOPIC,
     PARTITIONS,
     REPLICAS,
@@ -45,12 +51,12 @@ const KNOWN: [&str; 12] = [
     TIMESTAMP_FORMAT,
     WRAP_SINGLE_VALUE,
     RETENTION_MS,
+    WINDOW_TYPE,
+    WINDOW_SIZE,
 ];
 
 /// Properties of ksqlDB that have no meaning here yet, so that scripts get an answer that says so.
-const UNSUPPORTED: [&str; 7] = [
-    "window_type",
-    "window_size",
+const UNSUPPORTED: [&str; 5] = [
     "key_schema_id",
     "value_schema_id",
     "key_schema_full_name",
@@ -79,11 +85,13 @@ pub(crate) struct WithClause {
     timestamp: Option<String>,
     timestamp_format: Option<String>,
     wrap_single_value: Option<bool>,
+    window_type: Option<String>,
+    window_size: Option<Duration>,
 }
 
 impl WithClause {
-    /// Checks names and literals.
-    pub fn read(properties: &Properties) -> PlanResult<Self> {
+    /// Checks names and literals. A column's name without quotes folds to `case`.
+    pub fn read(properties: &Properties, case: IdentifierCase) -> PlanResult<Self> {
         let mut with = Self::default();
         let mut format = None;
         let mut seen: Vec<&str> = Vec::new();
@@ -103,10 +111,12 @@ impl WithClause {
                 VALUE_FORMAT => with.value_format = Some(format_name(name, value)?),
                 KEY_DELIMITER => with.key_delimiter = Some(delimiter(name, value)?),
                 VALUE_DELIMITER => with.value_delimiter = Some(delimiter(name, value)?),
-                TIMESTAMP => with.timestamp = Some(folded_column(&text(name, value)?)),
+                TIMESTAMP => with.timestamp = Some(folded_column(&text(name, value)?, case)),
                 TIMESTAMP_FORMAT => with.timestamp_format = Some(text(name, value)?),
                 WRAP_SINGLE_VALUE => with.wrap_single_value = Some(boolean(name, value)?),
                 RETENTION_MS => with.retention_ms = Some(whole_number(name, value)?),
+                WINDOW_TYPE => with.window_type = Some(text(name, value)?.to_uppercase()),
+                WINDOW_SIZE => with.window_size = Some(length(name, value)?),
                 _ => return Err(unknown(name)),
             }
         }
@@ -124,7 +134,7 @@ impl WithClause {
     }
 
     /// The key format for these key columns: as given, else KAFKA for one simple column, JSON otherwise, NONE without any.
-    pub fn key_format(&self, keys: &[&Column]) -> PlanResult<FormatName> {
+    pub fn key_format(&self, keys: &[&Column], ctx: &PlanContext) -> PlanResult<FormatName> {
         let given = self.key_format.as_deref();
         if keys.is_empty() {
             return match given {
@@ -145,7 +155,13 @@ impl WithClause {
         let name = match given {
             Some("NONE") => return Err(invalid(KEY_FORMAT, "NONE cannot hold key columns")),
             Some(name) => name.to_owned(),
-            None => default_key_format(keys.iter().map(|column| &column.data_type)).name,
+            None => match (&ctx.defaults.key_format, ctx.dialect) {
+                (Some(name), _) => format_named(KEY_FORMAT, name)?,
+                (None, Dialect::Ksql) => "KAFKA".to_owned(),
+                (None, Dialect::Postgres) => {
+                    default_key_format(keys.iter().map(|column| &column.data_type)).name
+                }
+            },
         };
         check_columns(KEY_FORMAT, &name, keys)?;
         let delimiter = self.delimiter_of(&name, KEY_DELIMITER, self.key_delimiter.as_ref())?;
@@ -154,6 +170,18 @@ impl WithClause {
             delimiter,
             wrapped: None,
         })
+    }
+
+    /// In ksqlDB a source without key columns keeps the key format that it was given: results of its rows inherit it.
+    pub fn source_key_format(&self, keys: &[&Column], ctx: &PlanContext) -> PlanResult<FormatName> {
+        match &self.key_format {
+            Some(name) if keys.is_empty() && ctx.dialect == Dialect::Ksql => Ok(FormatName {
+                name: name.clone(),
+                delimiter: self.key_delimiter.clone(),
+                wrapped: None,
+            }),
+            _ => self.key_format(keys, ctx),
+        }
     }
 
     /// The key format that was given, before the key is known; NONE chooses nothing.
@@ -176,11 +204,15 @@ impl WithClause {
         &self,
         values: &[&Column],
         inherited: Option<&FormatName>,
+        ctx: &PlanContext,
     ) -> PlanResult<FormatName> {
         let name = match (&self.value_format, inherited) {
             (Some(name), _) => name.clone(),
             (None, Some(inherited)) => inherited.name.clone(),
-            (None, None) => "JSON".to_owned(),
+            (None, None) => match &ctx.defaults.value_format {
+                Some(name) => format_named(VALUE_FORMAT, name)?,
+                None => "JSON".to_owned(),
+            },
         };
         if name == "NONE" {
             return Err(invalid(VALUE_FORMAT, "NONE is for keys only"));
@@ -194,7 +226,7 @@ impl WithClause {
             VALUE_DELIMITER,
             self.value_delimiter.as_ref().or(inherited_delimiter),
         )?;
-        let wrapped = self.wrapped(&name, values.len())?;
+        let wrapped = self.wrapped(&name, values.len(), ctx)?;
         Ok(FormatName {
             name,
             delimiter,
@@ -217,8 +249,9 @@ impl WithClause {
         }
     }
 
-    fn wrapped(&self, format: &str, values: usize) -> PlanResult<Option<bool>> {
+    fn wrapped(&self, format: &str, values: usize, ctx: &PlanContext) -> PlanResult<Option<bool>> {
         match self.wrap_single_value {
+            None if values == 1 && format == "JSON" => Ok(ctx.defaults.wrap_single_value),
             None => Ok(None),
             Some(_) if values != 1 => Err(invalid(
                 WRAP_SINGLE_VALUE,
@@ -229,6 +262,63 @@ impl WithClause {
                 &format!("format {format} cannot wrap a single value"),
             )),
             wrapped => Ok(wrapped),
+        }
+    }
+
+    /// The windows that the keys of a declared source hold: WINDOW_TYPE and WINDOW_SIZE.
+    pub fn window(&self, keys: &[&Column]) -> PlanResult<Option<WindowSpec>> {
+        let Some(kind) = &self.window_type else {
+            return match self.window_size {
+                Some(_) => Err(invalid(WINDOW_SIZE, "needs the property \"window_type\"")),
+                None => Ok(None),
+            };
+        };
+        if keys.is_empty() {
+            return Err(invalid(
+                WINDOW_TYPE,
+                "windows stand in the key, and there is no key column",
+            ));
+        }
+        let shape = match (kind.as_str(), self.window_size) {
+            ("SESSION", Some(_)) => {
+                return Err(invalid(WINDOW_SIZE, "sessions have no size of their own"));
+            }
+            ("SESSION", None) => WindowShape::Session {
+                gap: Duration::ZERO,
+            },
+            ("TUMBLING", Some(size)) => WindowShape::Tumbling { size },
+            // How far apart the windows start stands nowhere in the records.
+            ("HOPPING", Some(size)) => WindowShape::Hopping {
+                size,
+                advance: size,
+            },
+            ("TUMBLING" | "HOPPING", None) => {
+                return Err(invalid(
+                    WINDOW_TYPE,
+                    &format!("{kind} needs the property \"window_size\""),
+                ));
+            }
+            _ => return Err(invalid(WINDOW_TYPE, "is TUMBLING, HOPPING or SESSION")),
+        };
+        Ok(Some(WindowSpec {
+            shape,
+            grace: Duration::ZERO,
+            retention: None,
+        }))
+    }
+
+    /// Refuses windows where the query says which there are.
+    pub fn refuse_window(&self) -> PlanResult<()> {
+        let given = [
+            self.window_type.as_ref().map(|_| WINDOW_TYPE),
+            self.window_size.map(|_| WINDOW_SIZE),
+        ];
+        match given.into_iter().flatten().next() {
+            Some(name) => Err(invalid(
+                name,
+                "is for declared sources; the query has a WINDOW clause",
+            )),
+            None => Ok(()),
         }
     }
 
@@ -280,17 +370,13 @@ impl WithClause {
         }
     }
 
-    /// Refuses TIMESTAMP where event time is already known: a query's rows carry the event time of their inputs.
-    pub fn refuse_timestamp(&self) -> PlanResult<()> {
-        if self.timestamp.is_none() && self.timestamp_format.is_none() {
-            return Ok(());
-        }
-        let hint = "set it on the source that the query reads";
-        Err(PlanError::unsupported(
-            "the property \"timestamp\" on the result of a query",
-            None,
-            Some(hint),
-        ))
+    /// What TIMESTAMP and TIMESTAMP_FORMAT say, before the columns are known.
+    pub fn timestamp_column(&self) -> Option<TimestampColumn> {
+        let column = self.timestamp.clone()?;
+        Some(TimestampColumn {
+            column,
+            format: self.timestamp_format.clone(),
+        })
     }
 }
 
@@ -310,6 +396,11 @@ pub(crate) fn default_key_format<'a>(
         delimiter: None,
         wrapped: None,
     }
+}
+
+/// Checks that a key format can hold these columns.
+pub(crate) fn check_key_columns(format: &str, columns: &[&Column]) -> PlanResult<()> {
+    check_columns(KEY_FORMAT, format, columns)
 }
 
 /// Checks that a format can hold these columns.
@@ -428,7 +519,12 @@ fn topic_name(name: &str, value: &PropertyValue) -> PlanResult<String> {
 }
 
 fn format_name(name: &str, value: &PropertyValue) -> PlanResult<String> {
-    let format = text(name, value)?.to_uppercase();
+    format_named(name, &text(name, value)?)
+}
+
+/// The format that a property or a setting names.
+fn format_named(name: &str, format: &str) -> PlanResult<String> {
+    let format = format.to_uppercase();
     if REGISTRY_FORMATS.contains(&format.as_str()) {
         return Err(PlanError::unsupported(
             format!("format {format}"),
@@ -448,9 +544,13 @@ fn format_name(name: &str, value: &PropertyValue) -> PlanResult<String> {
 
 fn delimiter(name: &str, value: &PropertyValue) -> PlanResult<String> {
     let given = text(name, value)?;
-    let resolved = match given.to_uppercase().as_str() {
-        "SPACE" => " ".to_owned(),
-        "TAB" => "\t".to_owned(),
+    let word = given.to_uppercase();
+    if matches!(word.as_str(), "SPACE" | "TAB") {
+        return Ok(word);
+    }
+    let resolved = match given.as_str() {
+        " " => return Ok("SPACE".to_owned()),
+        "\t" => return Ok("TAB".to_owned()),
         _ => given,
     };
     if resolved.len() == 1
@@ -466,8 +566,20 @@ fn delimiter(name: &str, value: &PropertyValue) -> PlanResult<String> {
     }
 }
 
-/// A column named in a property folds like an identifier: quoted as written, else lower case.
-fn folded_column(written: &str) -> String {
+/// A length of time in words, such as `30 SECONDS`.
+fn length(name: &str, value: &PropertyValue) -> PlanResult<Duration> {
+    let written = text(name, value)?;
+    match parse_duration(&written) {
+        Some(length) if length.as_millis() > 0 => Ok(length),
+        _ => Err(invalid(
+            name,
+            "must be a length of time such as '30 SECONDS'",
+        )),
+    }
+}
+
+/// A column named in a property folds like an identifier: quoted as written, else to `case`.
+fn folded_column(written: &str, case: IdentifierCase) -> String {
     for quote in ['"', '`'] {
         if let Some(inner) = written
             .strip_prefix(quote)
@@ -476,5 +588,5 @@ fn folded_column(written: &str) -> String {
             return inner.to_owned();
         }
     }
-    written.to_lowercase()
+    case.fold(written)
 }

@@ -17,11 +17,24 @@ use highwater_planner::{
 use highwater_sql::SqlType;
 use highwater_storage_log::Log;
 
+/// What a query is to the relation that it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryRole {
+    /// Its statement made the relation.
+    Maker,
+    /// It only keeps the rows of a declared table: it comes and goes with its table, and no statement names it.
+    Keeper,
+    /// `INSERT INTO .. SELECT`: it writes the relation beside whoever else does.
+    Inserter,
+}
+
 /// A query that runs until it is terminated.
 #[derive(Debug, Clone)]
 pub struct QueryEntry {
     /// Identity.
     pub id: QueryId,
+    /// What it is to its relation.
+    pub role: QueryRole,
     /// What statements call it: `CTAS_ROUTES_7`.
     pub name: String,
     /// The statement that made it, in canonical text.
@@ -37,9 +50,9 @@ pub struct QueryEntry {
 }
 
 impl QueryEntry {
-    /// Whether it only keeps the rows of a declared table: such a query comes and goes with its table, and no statement names it.
+    /// Whether it only keeps the rows of a declared table.
     pub fn is_keeper(&self) -> bool {
-        self.relation.query != Some(self.id)
+        self.role == QueryRole::Keeper
     }
 
     /// Whether it reads a relation that it does not keep.
@@ -185,7 +198,14 @@ impl CatalogState {
     pub fn maker(&self, relation: RelationId) -> Option<&Arc<QueryEntry>> {
         self.queries
             .values()
-            .find(|query| query.relation.id == relation)
+            .find(|query| query.relation.id == relation && query.role != QueryRole::Inserter)
+    }
+
+    /// The queries that INSERT INTO a relation.
+    pub fn inserters(&self, relation: RelationId) -> impl Iterator<Item = &Arc<QueryEntry>> {
+        self.queries
+            .values()
+            .filter(move |query| query.relation.id == relation && query.role == QueryRole::Inserter)
     }
 
     /// The queries that read a relation.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use highwater_exec::{Engine, EngineOptions, ExecResult, OffsetReset};
 use highwater_planner::catalog::{Catalog, QueryId, Relation, RelationId, SourceKind};
 use highwater_planner::types::arrow_type;
-use highwater_sql::{CreateType, Drop, DropType, QueryTarget, Statement};
+use highwater_sql::{CreateType, Drop, DropType, PropertyValue, QueryTarget, Statement};
 use highwater_storage_log::{Log, TopicConfig};
 use parking_lot::{Mutex, RwLock};
 
@@ -24,7 +24,7 @@ use crate::{
     },
     clock,
     error::ServerError,
-    planning::{Planned, Planner},
+    planning::{Inserting, Planned, Planner, StatementStyle, insert_query_name},
     purify,
     sqlstate::{SqlError, code},
 };
@@ -130,6 +130,7 @@ impl Coordinator {
     pub fn create(
         &self,
         statement: &Statement,
+        style: &StatementStyle,
         script: &str,
         reset: OffsetReset,
     ) -> Result<Created, SqlError> {
@@ -152,12 +153,18 @@ impl Coordinator {
         }
         let planned = self
             .planner
-            .plan_create(statement, script, &without, relation, query, reset)?;
+            .plan_create(statement, style, script, &without, relation, query, reset)?;
+        if clauses.or_replace && planned.relation.read_only {
+            return Err(SqlError::unsupported(format!(
+                "OR REPLACE of a SOURCE: \"{}\" is read-only",
+                planned.relation.name
+            )));
+        }
         if let Some(existing) = existing {
             return replace(&existing, &planned.relation);
         }
         *next_id += 2;
-        self.apply_create(&catalog, statement, planned, reset)?;
+        self.apply_create(&catalog, statement, style, planned, reset)?;
         Ok(Created::New)
     }
 
@@ -165,6 +172,7 @@ impl Coordinator {
         &self,
         catalog: &CatalogState,
         statement: &Statement,
+        style: &StatementStyle,
         planned: Planned,
         reset: OffsetReset,
     ) -> Result<(), SqlError> {
@@ -179,6 +187,8 @@ impl Coordinator {
         }
         let record = Command::Create {
             statement: text.clone(),
+            language: style.language.into(),
+            settings: style.defaults.to_settings(),
             relation: relation.id.0,
             query: query.as_ref().map(|query| query.id.0),
             partitions: relation.partitions,
@@ -209,6 +219,52 @@ impl Coordinator {
         }
         self.publish(changed);
         Ok(())
+    }
+
+    /// `INSERT INTO .. SELECT`: a query that writes an existing stream. Answers its name.
+    pub fn insert(
+        &self,
+        statement: &Statement,
+        style: &StatementStyle,
+        script: &str,
+        reset: OffsetReset,
+    ) -> Result<String, SqlError> {
+        let mut next_id = self.next_id.lock();
+        let catalog = self.catalog();
+        let id = QueryId(*next_id);
+        let name = given_query_name(statement)?.unwrap_or_else(|| insert_query_name(id));
+        if catalog.query(&name).is_some() {
+            return Err(SqlError::new(
+                code::DUPLICATE_OBJECT,
+                format!("query \"{name}\" already exists"),
+            ));
+        }
+        let inserting = Inserting {
+            id,
+            name: name.clone(),
+            beginning: reset,
+        };
+        let mut entry =
+            inserting.plan(statement, style, script, &self.planner, catalog.as_ref())?;
+        *next_id += 1;
+        entry.statement = statement.to_string();
+        self.record(&Command::Insert {
+            statement: entry.statement.clone(),
+            language: style.language.into(),
+            settings: style.defaults.to_settings(),
+            name: name.clone(),
+            query: id.0,
+            beginning: reset.into(),
+        })?;
+        // ORDER: recorded, then running, then visible.
+        if let Err(error) = self.engine.create_query(entry.to_persistent()) {
+            self.record(&Command::Terminate { query: id.0 })?;
+            return Err(error.into());
+        }
+        let mut changed = CatalogState::clone(&catalog);
+        changed.add_query(entry);
+        self.publish(changed);
+        Ok(name)
     }
 
     /// `DROP STREAM|TABLE`.
@@ -410,6 +466,26 @@ fn recorded_text(statement: &Statement, relation: &Relation) -> String {
     pure.to_string()
 }
 
+/// `WITH (query_id = ..)` of an INSERT.
+fn given_query_name(statement: &Statement) -> Result<Option<String>, SqlError> {
+    let Statement::Insert(insert) = statement else {
+        return Ok(None);
+    };
+    let mut given = None;
+    for (property, value) in &insert.with.0 {
+        match (property.as_str(), value) {
+            ("query_id", PropertyValue::String(id)) if !id.is_empty() => given = Some(id.clone()),
+            _ => {
+                return Err(SqlError::new(
+                    code::INVALID_PARAMETER_VALUE,
+                    format!("property \"{property}\": an INSERT takes query_id, a text"),
+                ));
+            }
+        }
+    }
+    Ok(given)
+}
+
 fn kind_name(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Stream => "stream",
@@ -433,7 +509,7 @@ fn replace(existing: &Relation, planned: &Relation) -> Result<Created, SqlError>
         query: existing.query,
         ..planned.clone()
     };
-    if renumbered == *existing && existing.query.is_none() {
+    if renumbered == *existing && existing.query.is_none() && !existing.read_only {
         return Ok(Created::Replaced);
     }
     Err(SqlError::unsupported(format!(
@@ -463,6 +539,13 @@ fn check_droppable(
         )
         .with_hint(format!("use DROP {}", is.to_uppercase())));
     }
+    if relation.read_only && drop.delete_topic {
+        return Err(SqlError::new(
+            code::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("cannot delete the topic of \"{name}\": it was created with SOURCE, which makes it read-only"),
+        )
+        .with_hint("drop without DELETE TOPIC"));
+    }
     let readers: Vec<&str> = catalog
         .readers(relation.id)
         .map(|query| query.name.as_str())
@@ -475,6 +558,18 @@ fn check_droppable(
         )
         .with_detail(format!("it is read by {}", readers.join(", ")))
         .with_hint("TERMINATE these queries, or drop what they make, first"));
+    }
+    let writers: Vec<&str> = catalog
+        .inserters(relation.id)
+        .map(|query| query.name.as_str())
+        .collect();
+    if !writers.is_empty() {
+        return Err(SqlError::new(
+            code::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop stream \"{name}\" because other queries insert into it"),
+        )
+        .with_detail(format!("it is written by {}", writers.join(", ")))
+        .with_hint("TERMINATE these queries first"));
     }
     let shared: Vec<String> = catalog
         .relations()

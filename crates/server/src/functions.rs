@@ -57,7 +57,9 @@ pub fn library(dialect: highwater_functions::Dialect) -> SessionState {
 
 /// The library with what the session's own functions tell, and its time zone.
 pub fn session_state(session: &Session) -> SessionState {
-    let mut state = session.server.coordinator.planner().functions().clone();
+    let planner = session.server.coordinator.planner();
+    let dialect = session.variables.language().dialect;
+    let mut state = planner.functions(dialect).clone();
     state.config_mut().options_mut().execution.time_zone = Some(session.time_zone().to_owned());
     for function in session_facts::functions(session) {
         let name = function.name().to_owned();

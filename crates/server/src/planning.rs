@@ -4,22 +4,39 @@ use std::sync::Arc;
 
 use datafusion::execution::SessionState;
 use highwater_exec::OffsetReset;
-use highwater_functions::Dialect;
 use highwater_planner::{
     PlanContext, PushPlan,
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
-    plan_create_as, plan_create_source, plan_push, plan_source_table, rewrite_pull,
+    dataflow::DataflowPlan,
+    defaults::PlanDefaults,
+    plan_create_as, plan_create_source, plan_insert, plan_push, plan_source_table, rewrite_pull,
 };
-use highwater_sql::{Statement, ast::Query};
+use highwater_sql::{Dialect, Insert, InsertSource, Language, Statement, ast::Query};
 use sqlparser::ast as std_ast;
 
-use crate::{catalog::QueryEntry, functions, sqlstate::SqlError};
+use crate::{
+    catalog::{QueryEntry, QueryRole},
+    functions,
+    sqlstate::SqlError,
+    statement::unknown_relation,
+};
 
 /// Plans statements. Pure: it asks nothing but what it is given.
 pub struct Planner {
-    dialect: Dialect,
-    functions: SessionState,
+    /// The function library of dialect postgres.
+    postgres: SessionState,
+    /// That of dialect ksql.
+    ksql: SessionState,
     default_partitions: u32,
+}
+
+/// How a statement is read, and what holds where it says nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatementStyle {
+    /// Its grammar, meaning and folding.
+    pub language: Language,
+    /// Settings of the session that ran it.
+    pub defaults: PlanDefaults,
 }
 
 /// What a CREATE statement makes.
@@ -31,45 +48,53 @@ pub struct Planned {
 }
 
 impl Planner {
-    /// A planner with the function library.
+    /// A planner with the function libraries.
     pub fn new(default_partitions: u32) -> Self {
         Self {
-            dialect: Dialect::Postgres,
-            functions: functions::library(Dialect::Postgres),
+            postgres: functions::library(highwater_functions::Dialect::Postgres),
+            ksql: functions::library(highwater_functions::Dialect::Ksql),
             default_partitions,
         }
     }
 
-    /// Whose functions a name means.
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
+    /// The function library of a dialect.
+    pub fn functions(&self, dialect: Dialect) -> &SessionState {
+        match dialect {
+            Dialect::Postgres => &self.postgres,
+            Dialect::Ksql => &self.ksql,
+        }
     }
 
-    /// The function library.
-    pub fn functions(&self) -> &SessionState {
-        &self.functions
-    }
-
-    fn context<'a>(&'a self, catalog: &'a dyn Catalog) -> PlanContext<'a> {
+    fn context<'a>(
+        &'a self,
+        catalog: &'a dyn Catalog,
+        style: &'a StatementStyle,
+    ) -> PlanContext<'a> {
+        let language = style.language;
         PlanContext {
+            dialect: language.dialect,
+            identifier_case: language.identifier_case,
+            defaults: &style.defaults,
             catalog,
-            functions: &self.functions,
+            functions: self.functions(language.dialect),
             default_partitions: self.default_partitions,
         }
     }
 
+    #[allow(clippy::too_many_arguments)] // What one statement is planned by; each is told apart by its type.
     /// Plans `CREATE STREAM|TABLE`, with or without `AS`. `query` is the id for a query that the statement may need. `script` is what
     /// positions in errors are about.
     pub fn plan_create(
         &self,
         statement: &Statement,
+        style: &StatementStyle,
         script: &str,
         catalog: &dyn Catalog,
         relation: RelationId,
         query: QueryId,
         reset: OffsetReset,
     ) -> Result<Planned, SqlError> {
-        let context = self.context(catalog);
+        let context = self.context(catalog, style);
         let located = |error| SqlError::from_plan(&error, script);
         match statement {
             Statement::CreateSource(create) => {
@@ -77,6 +102,7 @@ impl Planner {
                     Arc::new(plan_create_source(create, &context, relation).map_err(located)?);
                 let query = (relation.kind == SourceKind::Table).then(|| QueryEntry {
                     id: query,
+                    role: QueryRole::Keeper,
                     name: query_name("CST", &relation.name, query),
                     statement: String::new(),
                     plan: plan_source_table(Arc::clone(&relation)),
@@ -95,6 +121,7 @@ impl Planner {
                 };
                 let query = QueryEntry {
                     id: query,
+                    role: QueryRole::Maker,
                     name: query_name(prefix, &relation.name, query),
                     statement: String::new(),
                     plan: planned.plan,
@@ -111,14 +138,28 @@ impl Planner {
         }
     }
 
+    /// Plans the query of `INSERT INTO target SELECT ..`.
+    pub fn plan_insert(
+        &self,
+        query: &Query,
+        target: &Arc<Relation>,
+        style: &StatementStyle,
+        script: &str,
+        catalog: &dyn Catalog,
+    ) -> Result<DataflowPlan, SqlError> {
+        plan_insert(query, target, &self.context(catalog, style))
+            .map_err(|error| SqlError::from_plan(&error, script))
+    }
+
     /// Plans `SELECT .. EMIT CHANGES`.
     pub fn plan_push(
         &self,
         query: &Query,
+        style: &StatementStyle,
         script: &str,
         catalog: &dyn Catalog,
     ) -> Result<PushPlan, SqlError> {
-        plan_push(query, &self.context(catalog))
+        plan_push(query, &self.context(catalog, style))
             .map_err(|error| SqlError::from_plan(&error, script))
     }
 
@@ -126,11 +167,70 @@ impl Planner {
     pub fn rewrite_pull(
         &self,
         query: &Query,
+        style: &StatementStyle,
         script: &str,
         catalog: &dyn Catalog,
     ) -> Result<Box<std_ast::Query>, SqlError> {
-        rewrite_pull(query, catalog).map_err(|error| SqlError::from_plan(&error, script))
+        rewrite_pull(query, style.language.dialect, catalog)
+            .map_err(|error| SqlError::from_plan(&error, script))
     }
+}
+
+/// The query of an INSERT, before it is planned.
+pub struct Inserting {
+    /// Identity.
+    pub id: QueryId,
+    /// What statements call it.
+    pub name: String,
+    /// Where it begins.
+    pub beginning: OffsetReset,
+}
+
+impl Inserting {
+    /// Plans `INSERT INTO name SELECT ..`; the entry's text is the caller's to fill in.
+    pub fn plan(
+        self,
+        statement: &Statement,
+        style: &StatementStyle,
+        script: &str,
+        planner: &Planner,
+        catalog: &dyn Catalog,
+    ) -> Result<QueryEntry, SqlError> {
+        let Statement::Insert(Insert {
+            name,
+            source: InsertSource::Query(query),
+            columns,
+            ..
+        }) = statement
+        else {
+            return Err(SqlError::internal("not an INSERT of a query"));
+        };
+        if !columns.is_empty() {
+            return Err(
+                SqlError::unsupported("INSERT INTO .. SELECT with a list of columns")
+                    .with_hint("name the columns in the SELECT list"),
+            );
+        }
+        let relation = catalog
+            .relation(name)
+            .ok_or_else(|| unknown_relation(name))?;
+        let plan = planner.plan_insert(query, &relation, style, script, catalog)?;
+        Ok(QueryEntry {
+            id: self.id,
+            role: QueryRole::Inserter,
+            name: self.name,
+            statement: String::new(),
+            plan,
+            relation,
+            offset_reset: self.beginning,
+            paused: false,
+        })
+    }
+}
+
+/// What statements call the query of an INSERT that gives it no name: `INSERTQUERY_7`.
+pub fn insert_query_name(id: QueryId) -> String {
+    format!("INSERTQUERY_{id}")
 }
 
 /// `CTAS_ROUTES_7`: what ksqlDB would call it.
@@ -139,8 +239,8 @@ fn query_name(prefix: &str, relation: &str, id: QueryId) -> String {
 }
 
 /// A statement of the command topic.
-pub fn parse_recorded(text: &str) -> Result<Statement, SqlError> {
-    let parsed =
-        highwater_sql::parse_statement(text).map_err(|error| SqlError::from_sql(&error, text))?;
+pub fn parse_recorded(text: &str, language: Language) -> Result<Statement, SqlError> {
+    let parsed = highwater_sql::parse_statement_in(text, language)
+        .map_err(|error| SqlError::from_sql(&error, text))?;
     Ok(parsed.statement)
 }

@@ -68,9 +68,12 @@ pub fn schema(session: &Session, query: &Query, script: &Arc<str>) -> SessionRes
 
 fn plan(session: &Session, query: &Query, script: &str) -> SessionResult<PushPlan> {
     let coordinator = &session.server.coordinator;
-    coordinator
-        .planner()
-        .plan_push(query, script, coordinator.catalog().as_ref())
+    coordinator.planner().plan_push(
+        query,
+        &session.variables.style(),
+        script,
+        coordinator.catalog().as_ref(),
+    )
 }
 
 fn how_to_watch() -> Notice {

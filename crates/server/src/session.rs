@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use arrow::datatypes::DataType;
 use datafusion::{execution::SessionState, scalar::ScalarValue};
-use highwater_sql::{Definitions, Language, Limits, Statement, ast::SavepointAction};
+use highwater_sql::{Definitions, Limits, Statement, ast::SavepointAction};
 
 pub(crate) use freshness::{Written, blocking};
 pub use outcome::{
@@ -92,7 +92,7 @@ impl Session {
 
     /// The statements of a text, with the values of variables in it; at least one, since an empty text is an empty statement.
     pub fn parse(&self, sql: &str) -> SessionResult<Vec<SourceStatement>> {
-        let language = Language::default();
+        let language = self.variables.language();
         let limits = Limits::default();
         let substituted = highwater_sql::substitute(sql, &self.definitions, language, &limits)
             .map_err(|error| SqlError::from_sql(&error, sql))?;

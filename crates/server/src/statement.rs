@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::scalar::ScalarValue;
-use highwater_sql::Statement;
+use highwater_sql::{InsertSource, Statement};
 
 use crate::{
     session::{Inferred, Outcome, Session, SessionResult, SourceStatement},
@@ -66,6 +66,9 @@ pub(crate) async fn run(
         }
         Statement::Pause(target) => ddl::change_queries(session, target, ddl::Verb::Pause).await,
         Statement::Resume(target) => ddl::change_queries(session, target, ddl::Verb::Resume).await,
+        Statement::Insert(insert) if matches!(insert.source, InsertSource::Query(_)) => {
+            ddl::insert(session, source).await
+        }
         Statement::Insert(insert) => insert::run(session, insert, &parameters, script).await,
         Statement::Copy(copy) => copy::run(session, copy, &parameters, script).await,
         Statement::Query(query) => Ok(Outcome::Rows(

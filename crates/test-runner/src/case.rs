@@ -13,6 +13,9 @@ use crate::{
     record::{RecordError, TestRecord},
 };
 
+/// The dialect of cases, whose form is ksqlDB's.
+const CASE_DIALECT: &str = "ksql";
+
 /// One run: a case with one of its formats and configurations.
 #[derive(Debug, Clone)]
 pub struct Run {
@@ -20,6 +23,8 @@ pub struct Run {
     pub name: String,
     /// What is run first.
     pub statements: Vec<String>,
+    /// Whose meaning the statements have: a case that names no dialect is in ksqlDB's.
+    pub dialect: String,
     /// Session settings.
     pub properties: Vec<(String, String)>,
     /// Topics that exist before the statements run.
@@ -217,6 +222,11 @@ impl Run {
         Ok(Self {
             name,
             statements,
+            dialect: test
+                .get("dialect")
+                .and_then(Json::as_text)
+                .unwrap_or(CASE_DIALECT)
+                .to_owned(),
             properties,
             topics: list("topics").iter().filter_map(Topic::parse).collect(),
             inputs: records("inputs")?,

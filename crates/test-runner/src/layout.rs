@@ -6,10 +6,7 @@
 use arrow::datatypes::{DataType, Field, Fields};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use highwater_formats::windowed_key;
-use highwater_planner::{
-    catalog::{FormatName, Relation, WINDOWEND, WINDOWSTART},
-    dataflow::WindowShape,
-};
+use highwater_planner::catalog::{FormatName, Relation, WINDOWEND, WINDOWSTART};
 
 use crate::{case::Topic, json::Json, record::TestWindow};
 
@@ -20,8 +17,15 @@ pub struct Layout {
     pub key: Side,
     /// Of values.
     pub value: Side,
-    /// Length of the windows that keys begin; the key holds the start.
-    window_size: Option<i64>,
+    windows: Option<Windows>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Windows {
+    /// The key holds the start.
+    OfSize(i64),
+    /// The key holds both bounds.
+    Sessions,
 }
 
 /// The format of keys or of values.
@@ -41,6 +45,7 @@ impl Layout {
             relation
                 .columns
                 .iter()
+                .filter(|column| column.headers.is_none())
                 .filter(|column| column.key == key && !(key && bound(&column.name)))
                 .map(|column| Field::new(&column.name, column.data_type.clone(), true))
                 .collect::<Vec<_>>()
@@ -52,11 +57,15 @@ impl Layout {
         Self {
             key: Side::new(&relation.key_format, keys, bare_key),
             value: Side::new(&relation.value_format, values, bare_value),
-            window_size: relation.window.as_ref().map(|window| match window.shape {
-                WindowShape::Tumbling { size } | WindowShape::Hopping { size, .. } => {
-                    i64::try_from(size.as_millis()).unwrap_or(i64::MAX)
-                }
-            }),
+            windows: relation
+                .window
+                .as_ref()
+                .map(|window| match window.shape.size() {
+                    Some(size) => {
+                        Windows::OfSize(i64::try_from(size.as_millis()).unwrap_or(i64::MAX))
+                    }
+                    None => Windows::Sessions,
+                }),
         }
     }
 
@@ -69,7 +78,7 @@ impl Layout {
         Self {
             key: side(topic.and_then(|topic| topic.key_format.as_ref()), "KAFKA"),
             value: side(topic.and_then(|topic| topic.value_format.as_ref()), "JSON"),
-            window_size: None,
+            windows: None,
         }
     }
 
@@ -99,15 +108,18 @@ impl Layout {
         let Some(bytes) = bytes else {
             return (Json::Null, None);
         };
-        let windowed = self
-            .window_size
-            .and_then(|size| Some((size, windowed_key::decode_time_window(bytes)?)));
+        let windowed = self.windows.and_then(|windows| match windows {
+            Windows::OfSize(size) => windowed_key::decode_time_window(bytes)
+                .map(|(inner, start)| (inner, start, start.saturating_add(size), false)),
+            Windows::Sessions => windowed_key::decode_session_window(bytes)
+                .map(|(inner, start, end)| (inner, start, end, true)),
+        });
         let (inner, window) = match windowed {
-            Some((size, (inner, start))) => {
+            Some((inner, start, end, session)) => {
                 let window = TestWindow {
                     start,
-                    end: start.saturating_add(size),
-                    session: false,
+                    end,
+                    session,
                 };
                 (inner, Some(window))
             }

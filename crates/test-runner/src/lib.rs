@@ -46,6 +46,14 @@ pub struct TestRunnerArgs {
     /// Where to write what came out
     #[arg(long, value_name = "FILE", requires = "sql_file")]
     pub actual_file: Option<PathBuf>,
+    /// Dialect of the statements: ksql or postgres
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "ksql",
+        requires = "sql_file"
+    )]
+    pub dialect: String,
     /// File with cases, or a folder of such files
     #[arg(long, value_name = "PATH", conflicts_with = "sql_file")]
     pub suite: Option<PathBuf>,
@@ -75,6 +83,7 @@ pub fn run(args: &TestRunnerArgs) -> anyhow::Result<ExitCode> {
                 sql,
                 input,
                 output: args.output_file.as_deref(),
+                dialect: &args.dialect,
                 actual: args.actual_file.as_deref(),
             })?;
             match (failure, &args.output_file) {

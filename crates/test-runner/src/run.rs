@@ -51,7 +51,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> Trouble {
 }
 
 fn judge(run: &Run) -> Verdict {
-    let mut world = World::new(&run.topics)?;
+    let mut world = World::new(&run.topics, &run.dialect)?;
     let verdict = judge_in(&mut world, run);
     let stopped = world.stop();
     verdict.and(stopped)
@@ -94,9 +94,20 @@ fn judge_in(world: &mut World, run: &Run) -> Verdict {
     Ok(())
 }
 
-/// Makes a session setting. What only Kafka Streams would understand has nothing to set here.
+/// Settings of ksqlDB's test tool and of its runtime, which mean nothing to the result here: how numbers are compared, how Kafka Streams runs, and
+/// how old releases wrote the keys of sessions.
+const WITHOUT_MEANING: [&str; 3] = [
+    "ksql.streams.",
+    "use.exact.numeric.comparison",
+    "ksql.windowed.session.key.legacy",
+];
+
+/// Makes a session setting.
 fn set(world: &mut World, name: &str, value: &str) -> Result<(), Trouble> {
-    if name.starts_with("ksql.streams.") {
+    if WITHOUT_MEANING
+        .iter()
+        .any(|ignored| name.starts_with(ignored))
+    {
         return Ok(());
     }
     let quoted = |text: &str| text.replace('\'', "''");

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 use highwater_planner::{
-    catalog::{Column, Relation, SourceKind, WINDOWEND, WINDOWSTART},
+    catalog::{Column, HeaderColumn, Relation, SourceKind, WINDOWEND, WINDOWSTART},
     types::sql_name,
 };
 
@@ -45,7 +45,12 @@ fn columns_text(relation: &Relation) -> String {
     let columns: Vec<String> = keys
         .chain(values)
         .map(|column| {
-            let role = if column.key { key_word } else { "" };
+            let role = match &column.headers {
+                Some(HeaderColumn::All) => " HEADERS".to_owned(),
+                Some(HeaderColumn::Named(name)) => format!(" HEADER('{name}')"),
+                None if column.key => key_word.to_owned(),
+                None => String::new(),
+            };
             format!("`{}` {}{role}", column.name, type_text(&column.data_type))
         })
         .collect();
@@ -85,6 +90,10 @@ fn words(columns: &str) -> Vec<String> {
                 let mut word = String::from(c);
                 while let Some(c) = rest.next_if(|c| c.is_alphanumeric() || *c == '_') {
                     word.push(c);
+                }
+                // ksqlDB's own texts say KEY of a table's key, too.
+                if word.eq_ignore_ascii_case("PRIMARY") {
+                    continue;
                 }
                 words.push(match word.to_uppercase().as_str() {
                     "VARCHAR" => "STRING".to_owned(),

@@ -21,6 +21,8 @@ pub struct Script<'a> {
     pub input: &'a Path,
     /// `{"outputs": [..]}`.
     pub output: Option<&'a Path>,
+    /// Whose meaning the statements have.
+    pub dialect: &'a str,
     /// Where to write what came out.
     pub actual: Option<&'a Path>,
 }
@@ -34,7 +36,7 @@ pub fn run(script: Script) -> anyhow::Result<Option<String>> {
         .output
         .map(|path| list(path, "outputs"))
         .transpose()?;
-    let mut world = World::new(&[]).map_err(anyhow::Error::msg)?;
+    let mut world = World::new(&[], script.dialect).map_err(anyhow::Error::msg)?;
     let outcome = world
         .execute(&sql)
         .and_then(|()| records(&mut world, &inputs));

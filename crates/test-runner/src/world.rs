@@ -49,8 +49,8 @@ pub struct World {
 }
 
 impl World {
-    /// A server with these topics and nothing else.
-    pub fn new(topics: &[Topic]) -> Result<Self, Trouble> {
+    /// A server with these topics and nothing else, and a session whose statements are in `dialect`.
+    pub fn new(topics: &[Topic], dialect: &str) -> Result<Self, Trouble> {
         let folder = state_folder()?;
         let log_options = LogOptions {
             fsync: FsyncPolicy::Never,
@@ -71,7 +71,9 @@ impl World {
             .build()
             .map_err(text)?;
         let server = LocalServer::open(log, &options).map_err(text)?;
-        let session = runtime.block_on(server.session(Vec::new())).map_err(text)?;
+        let session = runtime
+            .block_on(server.session(vec![("dialect".to_owned(), dialect.to_owned())]))
+            .map_err(text)?;
         Ok(Self {
             session,
             server,

@@ -40,6 +40,8 @@ impl AssignWindows {
         let (size, advance) = match window.shape {
             WindowShape::Tumbling { size } => (size, size),
             WindowShape::Hopping { size, advance } => (size, advance),
+            // A row's own session; sessions are put together where rows are grouped.
+            WindowShape::Session { gap } => (gap, gap),
         };
         Self {
             schema,
@@ -49,6 +51,16 @@ impl AssignWindows {
             stream_time: None,
             loaded: false,
             dirty: false,
+        }
+    }
+
+    /// Start of the first window that holds `time`. As in Kafka Streams, no window of a time after 1970 begins before it.
+    fn earliest(&self, time: i64) -> i64 {
+        let beyond = time.saturating_sub(self.size).saturating_add(self.advance);
+        let first = beyond.saturating_sub(beyond.rem_euclid(self.advance));
+        match time < 0 {
+            true => first,
+            false => first.max(0),
         }
     }
 
@@ -95,18 +107,18 @@ impl Operator for AssignWindows {
         for (row, &time) in times.iter().enumerate() {
             stream_time = stream_time.max(time);
             let before = rows.len();
-            // The latest window that holds `time`, then the earlier ones that still do.
-            let mut start = time.saturating_sub(time.rem_euclid(self.advance));
-            while start > time.saturating_sub(self.size) {
+            let latest = time.saturating_sub(time.rem_euclid(self.advance));
+            let mut start = self.earliest(time);
+            while start <= latest {
                 let closes = start.saturating_add(self.size).saturating_add(self.grace);
                 if closes > stream_time {
                     rows.push(row as u32);
                     starts.push(start);
                 }
-                let Some(earlier) = start.checked_sub(self.advance) else {
+                let Some(later) = start.checked_add(self.advance) else {
                     break;
                 };
-                start = earlier;
+                start = later;
             }
             if rows.len() == before {
                 *context.late += 1;

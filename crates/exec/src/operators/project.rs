@@ -43,12 +43,15 @@ impl Operator for Project {
             .map(|expression| evaluate(expression, delta.batch(), &mut failures))
             .collect::<ExecResult<Vec<_>>>()?;
         report_failures(&failures, &delta, context)?;
-        output.push(Delta::from_columns(
-            &self.schema,
-            columns,
-            Arc::clone(delta.rowtime()),
-            delta.shared_diffs(),
-        )?);
+        output.push(
+            Delta::from_columns(
+                &self.schema,
+                columns,
+                Arc::clone(delta.rowtime()),
+                delta.shared_diffs(),
+            )?
+            .with_headers(delta.headers().cloned()),
+        );
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use highwater_formats::{Decoder, TimestampExtractor, decoder, windowed_key};
 use highwater_planner::catalog::{Relation, SourceKind};
 use highwater_storage_log::{BatchView, Offset, RecordRef, Records, TopicPartition};
 
-use super::{RecordLayout, sub_schema};
+use super::{RecordLayout, headers, sub_schema};
 use crate::{
     delta::rowtime_array,
     error::{ExecError, ExecResult},
@@ -30,6 +30,10 @@ pub struct DecodedRows {
     pub offsets: Vec<i64>,
     /// Rows that remove their key (records without a value); only told apart in tables.
     pub tombstones: Option<Vec<bool>>,
+    /// Rows of a stream whose records have no value; `None` when all have one, and for tables.
+    pub without_value: Option<Vec<bool>>,
+    /// Headers of the records of a stream; `None` when none has any.
+    pub headers: Option<ArrayRef>,
     /// Records that could not be decoded.
     pub rejected: Vec<Rejected>,
 }
@@ -126,25 +130,29 @@ impl RelationDecoder {
         let mut problems: Vec<(usize, String)> = Vec::new();
 
         let mut keys: Vec<Option<&[u8]>> = records.iter().map(|record| record.key).collect();
-        if let Some((start_column, end_column, size)) = self.layout.window {
+        if let Some(bounds) = self.layout.window {
             let mut starts = Vec::with_capacity(keys.len());
+            let mut ends = Vec::with_capacity(keys.len());
             for (row, key) in keys.iter_mut().enumerate() {
-                match key.and_then(windowed_key::decode_time_window) {
-                    Some((inner, start)) => {
+                let windowed = key.and_then(|key| match bounds.size {
+                    Some(size) => windowed_key::decode_time_window(key)
+                        .map(|(inner, start)| (inner, start, start.saturating_add(size))),
+                    None => windowed_key::decode_session_window(key),
+                });
+                let (start, end) = match windowed {
+                    Some((inner, start, end)) => {
                         *key = Some(inner);
-                        starts.push(start);
+                        (start, end)
                     }
                     None => {
                         problems.push((row, "key has no window bounds".into()));
-                        starts.push(0);
+                        (0, 0)
                     }
-                }
+                };
+                starts.push(start);
+                ends.push(end);
             }
-            let ends = starts
-                .iter()
-                .map(|start| start.saturating_add(size))
-                .collect();
-            for (column, bounds) in [(start_column, starts), (end_column, ends)] {
+            for (column, bounds) in [(bounds.start, starts), (bounds.end, ends)] {
                 let bounds = compute::cast(
                     &rowtime_array(bounds),
                     &self.relation.columns[column].data_type,
@@ -183,12 +191,23 @@ impl RelationDecoder {
                 columns[column] = Some(array);
             }
         }
-        let tombstones = (self.relation.kind == SourceKind::Table).then(|| {
-            records
-                .iter()
-                .map(|record| record.value.is_none())
-                .collect::<Vec<bool>>()
-        });
+        for (position, column) in self.relation.columns.iter().enumerate() {
+            if let Some(which) = &column.headers {
+                columns[position] = Some(headers::column(records, which, &column.data_type)?);
+            }
+        }
+        let carried = match self.relation.kind {
+            SourceKind::Stream => headers::carried(records)?,
+            SourceKind::Table => None,
+        };
+        let missing: Vec<bool> = records
+            .iter()
+            .map(|record| record.value.is_none())
+            .collect();
+        let (tombstones, without_value) = match self.relation.kind {
+            SourceKind::Table => (Some(missing), None),
+            SourceKind::Stream => (None, missing.contains(&true).then_some(missing)),
+        };
         let mut times: Vec<i64> = records.iter().map(|record| record.timestamp).collect();
         if let Some((column, extractor)) = &self.timestamp
             && let Some(array) = &columns[*column]
@@ -219,6 +238,8 @@ impl RelationDecoder {
             rowtime: rowtime_array(times),
             offsets,
             tombstones,
+            without_value,
+            headers: carried,
             rejected: Vec::new(),
         };
         if problems.is_empty() {
@@ -256,6 +277,9 @@ impl RelationDecoder {
             *column = compute::filter(column, &mask)?;
         }
         rows.rowtime = compute::filter(&rows.rowtime, &mask)?;
+        if let Some(headers) = &mut rows.headers {
+            *headers = compute::filter(headers, &mask)?;
+        }
         debug_assert!(
             rows.rowtime.as_any().is::<TimestampMillisecondArray>(),
             "filtering keeps the type"
@@ -263,9 +287,12 @@ impl RelationDecoder {
         let mut kept = keep.iter();
         rows.offsets
             .retain(|_| *kept.next().expect("one verdict a row"));
-        if let Some(tombstones) = &mut rows.tombstones {
+        for flags in [&mut rows.tombstones, &mut rows.without_value]
+            .into_iter()
+            .flatten()
+        {
             let mut kept = keep.iter();
-            tombstones.retain(|_| *kept.next().expect("one verdict a row"));
+            flags.retain(|_| *kept.next().expect("one verdict a row"));
         }
         rows.rows = rows.offsets.len();
         Ok(rows)

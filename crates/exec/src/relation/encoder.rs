@@ -1,7 +1,8 @@
 //! Rows to records.
 
 use arrow::{
-    array::{ArrayRef, AsArray},
+    array::{Array, ArrayRef, AsArray},
+    buffer::NullBuffer,
     compute,
     datatypes::TimestampMillisecondType,
 };
@@ -26,6 +27,8 @@ pub struct EncodedRows {
     inner_keys: Option<EncodedRecords>,
     values: EncodedRecords,
     has_keys: bool,
+    /// Rows whose only key column is NULL.
+    null_keys: Option<NullBuffer>,
     /// Rows that could not be encoded; they have no record.
     pub errors: Vec<RecordError>,
 }
@@ -53,6 +56,10 @@ impl RelationEncoder {
             let errors = encoder.encode(&pick(columns, &self.layout.key), &mut encoded.keys)?;
             encoded.errors.extend(errors);
             encoded.has_keys = true;
+            if let [only] = self.layout.key[..] {
+                // A key of one column that is NULL is no key, however the format writes NULL.
+                encoded.null_keys = columns[only].logical_nulls();
+            }
         }
         match &mut self.value {
             Some(encoder) => {
@@ -63,8 +70,9 @@ impl RelationEncoder {
             // A row of key columns alone still is a row: an absent value would remove it.
             None => (0..rows).for_each(|_| encoded.values.push_bytes(&[])),
         }
-        if let Some((start, ..)) = self.layout.window {
-            encoded.add_window_starts(&columns[start], rows)?;
+        if let Some(bounds) = self.layout.window {
+            let end = bounds.size.is_none().then(|| &columns[bounds.end]);
+            encoded.add_window_bounds(&columns[bounds.start], end, rows)?;
         }
         encoded.errors.sort_by_key(|error| error.index);
         encoded.errors.dedup_by_key(|error| error.index);
@@ -80,18 +88,30 @@ fn pick(columns: &[ArrayRef], positions: &[usize]) -> Vec<ArrayRef> {
 }
 
 impl EncodedRows {
-    fn add_window_starts(&mut self, starts: &ArrayRef, rows: usize) -> ExecResult<()> {
-        let starts = compute::cast(starts, &rowtime_type())?;
-        let starts = starts.as_primitive::<TimestampMillisecondType>();
+    /// Puts the window's bounds behind each key: the start, or with `ends` both, as sessions have them.
+    fn add_window_bounds(
+        &mut self,
+        starts: &ArrayRef,
+        ends: Option<&ArrayRef>,
+        rows: usize,
+    ) -> ExecResult<()> {
+        let millis = |bounds: &ArrayRef| -> ExecResult<_> {
+            let bounds = compute::cast(bounds, &rowtime_type())?;
+            Ok(bounds.as_primitive::<TimestampMillisecondType>().clone())
+        };
+        let starts = millis(starts)?;
+        let ends = ends.map(millis).transpose()?;
         let mut windowed = EncodedRecords::new();
         let mut key = Vec::new();
         for row in 0..rows {
             key.clear();
-            windowed_key::encode_time_window(
-                self.keys.get(row).unwrap_or_default(),
-                starts.value(row),
-                &mut key,
-            );
+            let (inner, start) = (self.keys.get(row).unwrap_or_default(), starts.value(row));
+            match &ends {
+                Some(ends) => {
+                    windowed_key::encode_session_window(inner, start, ends.value(row), &mut key);
+                }
+                None => windowed_key::encode_time_window(inner, start, &mut key),
+            }
             windowed.push_bytes(&key);
         }
         self.inner_keys = Some(std::mem::replace(&mut self.keys, windowed));
@@ -101,16 +121,23 @@ impl EncodedRows {
 
     /// The record key of a row.
     pub fn key(&self, row: usize) -> Option<&[u8]> {
-        if self.has_keys {
+        if self.has_keys && !self.is_null_key(row) {
             self.keys.get(row)
         } else {
             None
         }
     }
 
+    fn is_null_key(&self, row: usize) -> bool {
+        self.null_keys
+            .as_ref()
+            .is_some_and(|nulls| nulls.is_null(row))
+    }
+
     /// What places a row: its key without window bounds, so that all windows of a key share a partition.
     pub fn placing_key(&self, row: usize) -> Option<&[u8]> {
         match &self.inner_keys {
+            Some(_) if self.is_null_key(row) => None,
             Some(keys) => keys.get(row),
             None => self.key(row),
         }

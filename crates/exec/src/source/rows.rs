@@ -23,8 +23,10 @@ pub struct SlotRows {
     pub rowtime: ArrayRef,
     /// Offsets, for rows that come from a topic.
     pub offsets: Option<Arc<[i64]>>,
-    /// +1 or -1 per row; `None` for all +1.
+    /// +1 or -1 per row, see [`Delta`]; `None` for all +1.
     pub diffs: Option<Arc<[i8]>>,
+    /// Headers that the rows of a stream hand on.
+    pub headers: Option<ArrayRef>,
 }
 
 impl SlotRows {
@@ -36,15 +38,17 @@ impl SlotRows {
             rowtime: Arc::clone(delta.rowtime()),
             offsets: None,
             diffs: delta.shared_diffs(),
+            headers: delta.headers().cloned(),
         }
     }
 }
 
-/// The columns of a source node: positions in the relation, then the pseudo columns.
+/// The columns of a source node: positions in the relation, then the pseudo columns. With `marks` the diffs come along.
 pub fn source_delta(
     rows: &SlotRows,
     projection: &[usize],
     schema: &SchemaRef,
+    marks: bool,
 ) -> ExecResult<Delta> {
     let declared = rows.columns.len();
     let count = rows.rowtime.len();
@@ -64,10 +68,11 @@ pub fn source_delta(
             }
         })
         .collect::<ExecResult<Vec<_>>>()?;
-    Delta::from_columns(
+    let delta = Delta::from_columns(
         schema,
         columns,
         Arc::clone(&rows.rowtime),
-        rows.diffs.clone(),
-    )
+        rows.diffs.clone().filter(|_| marks),
+    )?;
+    Ok(delta.with_headers(rows.headers.clone()))
 }

@@ -250,6 +250,8 @@ impl TopicSource {
             rowtime,
             offsets,
             tombstones,
+            without_value,
+            headers,
             rejected: bad,
         } = rows;
         rejected.extend(bad);
@@ -261,7 +263,11 @@ impl TopicSource {
             columns,
             rowtime,
             offsets: Some(offsets.into()),
-            diffs: None,
+            diffs: without_value.map(|missing| {
+                let mark = |missing: &bool| if *missing { -1 } else { 1 };
+                missing.iter().map(mark).collect()
+            }),
+            headers,
         };
         Ok(Some((slot, tombstones)))
     }

@@ -184,6 +184,23 @@ impl SlotState<'_> {
             .collect()
     }
 
+    /// Everything under the prefix, in the order of keys, which are without it.
+    pub fn entries(&self) -> ExecResult<Vec<Entry>> {
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(self.prefix.end());
+        let iterator = self.state.db.iterator_opt(
+            IteratorMode::From(self.prefix.bytes(), Direction::Forward),
+            options,
+        );
+        let length = self.prefix.bytes().len();
+        iterator
+            .map(|entry| {
+                let (key, value) = entry?;
+                Ok((key.get(length..).unwrap_or_default().into(), value))
+            })
+            .collect()
+    }
+
     /// Whether nothing is stored under the prefix.
     pub fn is_empty(&self) -> ExecResult<bool> {
         let mut options = ReadOptions::default();

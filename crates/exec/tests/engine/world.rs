@@ -19,7 +19,7 @@ use highwater_planner::{
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
     plan_create_as, plan_create_source, plan_push, plan_source_table,
 };
-use highwater_sql::Statement;
+use highwater_sql::{Dialect, IdentifierCase, Statement};
 use highwater_storage_log::{
     BatchBuilder, EmbeddedLog, EncodedBatch, Isolation, Log, LogOptions, MemoryDisk, Offset,
     TopicConfig, TopicPartition, partition_for_key,
@@ -171,6 +171,9 @@ impl World {
             catalog: &self.relations,
             functions: &functions,
             default_partitions: self.partitions,
+            dialect: Dialect::Postgres,
+            identifier_case: IdentifierCase::Lower,
+            defaults: &highwater_planner::defaults::NO_DEFAULTS,
         };
         let (id, query) = (RelationId(self.next_id), QueryId(self.next_id));
         self.next_id += 1;
@@ -316,6 +319,9 @@ impl World {
             catalog: &self.relations,
             functions: &functions,
             default_partitions: self.partitions,
+            dialect: Dialect::Postgres,
+            identifier_case: IdentifierCase::Lower,
+            defaults: &highwater_planner::defaults::NO_DEFAULTS,
         };
         let plan = plan_push(&query, &context).expect("a plan").plan;
         let seen = Arc::new(Mutex::new(Vec::new()));

@@ -3,10 +3,14 @@
 use std::ops::ControlFlow;
 
 use datafusion::{execution::SessionState, logical_expr::Volatility};
+use highwater_sql::Dialect;
 use sqlparser::ast::{self, SetExpr, SetOperator, Spanned, TableFactor, Visit, Visitor};
 
+use super::aggregate::{ksql_aggregate, ksql_aggregate_names};
 use super::locate::{folded, last_ident, position_of, start_of};
 use crate::{
+    PlanContext,
+    defaults::PlanDefaults,
     error::{PlanError, PlanResult, Position},
     nearest::did_you_mean,
 };
@@ -14,14 +18,19 @@ use crate::{
 /// Aggregates with an incremental form, by the names that their implementations have.
 const INCREMENTAL: [&str; 5] = ["count", "sum", "avg", "min", "max"];
 /// Set-returning functions that the binder knows by name alone.
-const UNNEST: [&str; 2] = ["unnest", "unnest_outer"];
+const UNNEST: [&str; 3] = ["unnest", "explode", "cube_explode"];
 
 const USE_PULL: &str =
     "run it as a pull query (without EMIT) over a table that a continuous query keeps";
 
 /// Refuses what has no continuous form, anywhere in the query. A LIMIT of the outermost query is the caller's to take out first.
-pub(crate) fn check_continuous(query: &ast::Query, functions: &SessionState) -> PlanResult<()> {
-    match query.visit(&mut Checker { functions }) {
+pub(crate) fn check_continuous(query: &ast::Query, ctx: &PlanContext) -> PlanResult<()> {
+    let mut checker = Checker {
+        functions: ctx.functions,
+        dialect: ctx.dialect,
+        defaults: ctx.defaults,
+    };
+    match query.visit(&mut checker) {
         ControlFlow::Break(error) => Err(*error),
         ControlFlow::Continue(()) => Ok(()),
     }
@@ -29,6 +38,8 @@ pub(crate) fn check_continuous(query: &ast::Query, functions: &SessionState) -> 
 
 struct Checker<'a> {
     functions: &'a SessionState,
+    dialect: Dialect,
+    defaults: &'a PlanDefaults,
 }
 
 type Verdict = ControlFlow<Box<PlanError>>;
@@ -158,12 +169,15 @@ impl Checker<'_> {
         let Some(ident) = last_ident(&function.name).filter(|_| function.name.0.len() == 1) else {
             return Verdict::Continue(());
         };
-        let (name, position) = (folded(ident), position_of(ident.span));
+        let (name, position) = (folded(ident).to_ascii_lowercase(), position_of(ident.span));
         if function.over.is_some() {
             return refuse_if(true, &format!("a window function ({name} OVER)"), position);
         }
         if UNNEST.contains(&name.as_str()) {
-            return refuse_if(true, &format!("{name} in the SELECT list"), position);
+            return Verdict::Continue(());
+        }
+        if ksql_aggregate(&name, self.dialect, self.defaults).is_some() {
+            return Verdict::Continue(());
         }
         if let Some(aggregate) = self.functions.aggregate_functions().get(&name) {
             return match INCREMENTAL.contains(&aggregate.name()) {
@@ -204,7 +218,8 @@ impl Checker<'_> {
             .keys()
             .map(String::as_str)
             .collect();
-        known.extend(INCREMENTAL);
+        let aggregates: Vec<&str> = ksql_aggregate_names().chain(INCREMENTAL).collect();
+        known.extend(&aggregates);
         known.sort_unstable();
         let hint = did_you_mean(&name, known);
         PlanError::UnknownFunction {

@@ -12,12 +12,18 @@ use datafusion::{
     },
     sql::planner::ContextProvider,
 };
-use highwater_sql::SourceKind;
+use highwater_sql::{Dialect, SourceKind};
+
+use super::{
+    aggregate::{ksql_aggregate, ksql_aggregate_names},
+    ksql::Arithmetic,
+};
 
 use super::CastTypes;
 use crate::{
     PlanContext,
     catalog::{Catalog, ROWOFFSET, ROWPARTITION, ROWTIME, Relation},
+    defaults::PlanDefaults,
     error::PlanError,
     nearest::did_you_mean,
 };
@@ -69,14 +75,26 @@ impl TableSource for RelationSource {
 pub(crate) struct BindContext<'a> {
     catalog: &'a dyn Catalog,
     functions: &'a SessionState,
+    dialect: Dialect,
+    defaults: &'a PlanDefaults,
+    expr_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: Vec<Arc<dyn RelationPlanner>>,
 }
 
 impl<'a> BindContext<'a> {
     pub fn new(ctx: &PlanContext<'a>, relation_planners: Vec<Arc<dyn RelationPlanner>>) -> Self {
+        let mut expr_planners = ctx.functions.expr_planners().to_vec();
+        if ctx.dialect == Dialect::Ksql {
+            let cast = ctx.functions.scalar_functions();
+            let cast = cast.get(highwater_functions::CAST).cloned();
+            expr_planners.insert(0, Arc::new(Arithmetic { cast }));
+        }
         Self {
+            expr_planners,
             catalog: ctx.catalog,
             functions: ctx.functions,
+            dialect: ctx.dialect,
+            defaults: ctx.defaults,
             relation_planners,
         }
     }
@@ -116,7 +134,7 @@ impl ContextProvider for BindContext<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.functions.expr_planners()
+        &self.expr_planners
     }
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
@@ -139,8 +157,10 @@ impl ContextProvider for BindContext<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        let name = name.to_lowercase();
-        self.functions.aggregate_functions().get(&name).cloned()
+        ksql_aggregate(name, self.dialect, self.defaults).or_else(|| {
+            let name = name.to_lowercase();
+            self.functions.aggregate_functions().get(&name).cloned()
+        })
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
@@ -173,6 +193,7 @@ impl ContextProvider for BindContext<'_> {
             .aggregate_functions()
             .keys()
             .cloned()
+            .chain(ksql_aggregate_names().map(str::to_owned))
             .collect()
     }
 

@@ -1,21 +1,35 @@
 //! Names for expressions that the SELECT list leaves unnamed.
 //!
 //! A column of a stream or table needs a name that can be written, so `count(*)` becomes `count` as in PostgreSQL and `a + 1` becomes
-//! `col_0` after its place. Names that clash get `_1`, `_2`, .. so that every column keeps its own.
+//! `col_0` after its place; in dialect ksql it has ksqlDB's name. Names that clash get `_1`, `_2`, .. so that every column keeps its own.
 
+use highwater_sql::Dialect;
 use sqlparser::ast::{self, SelectItem, SetExpr};
 
 use super::locate::{folded, last_ident, start_of};
-use crate::error::{PlanError, PlanResult};
+use super::source::is_reserved;
+use crate::{
+    PlanContext,
+    catalog::Catalog,
+    error::{PlanError, PlanResult},
+};
 
 /// Names the unnamed expressions of the outermost SELECT; of a UNION's first one, which names the columns of all. Names that were written
 /// must differ.
-pub(crate) fn name_expressions(query: &mut ast::Query) -> PlanResult<()> {
+pub(crate) fn name_expressions(query: &mut ast::Query, ctx: &PlanContext) -> PlanResult<()> {
     let Some(select) = first_select(&mut query.body) else {
         return Ok(());
     };
-    check_names(&select.projection)?;
-    name_items(&mut select.projection);
+    match ctx.dialect {
+        Dialect::Postgres => {
+            check_names(&select.projection)?;
+            name_items(&mut select.projection);
+        }
+        Dialect::Ksql => {
+            let columns = source_columns(select, ctx.catalog);
+            name_ksql_items(&mut select.projection, &columns);
+        }
+    }
     Ok(())
 }
 
@@ -63,6 +77,63 @@ fn name_items(items: &mut [SelectItem]) {
         taken.push(name.clone());
         *item = named(expr, name);
     }
+}
+
+/// ksqlDB's names: a field keeps its own, any other expression is `KSQL_COL_0` and so on. Names that were written and clash are found when the
+/// result's columns are made.
+fn name_ksql_items(items: &mut [SelectItem], columns: &[String]) {
+    let is_plain = |item: &SelectItem| !matches!(item, SelectItem::UnnamedExpr(expr) if !matches!(expr, ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)));
+    let mut taken: Vec<String> = items
+        .iter()
+        .filter(|item| is_plain(item))
+        .filter_map(written_name)
+        .collect();
+    let mut next = 0;
+    for item in items {
+        let SelectItem::UnnamedExpr(expr) = item else {
+            continue;
+        };
+        let name = match expr {
+            // Event time and its like are expressions by now; they keep their names all the same.
+            ast::Expr::Identifier(name) if is_reserved(&name.value) => folded(name),
+            ast::Expr::Identifier(_) => continue,
+            ast::Expr::CompoundIdentifier(parts) => match parts.last() {
+                Some(last) => folded(last),
+                None => continue,
+            },
+            _ => match column_name(expr) {
+                Some(field) => {
+                    let others = [taken.as_slice(), columns].concat();
+                    free_name(&field, &others)
+                }
+                None => loop {
+                    let name = format!("KSQL_COL_{next}");
+                    next += 1;
+                    if !taken.contains(&name) && !columns.contains(&name) {
+                        break name;
+                    }
+                },
+            },
+        };
+        taken.push(name.clone());
+        *item = named(expr, name);
+    }
+}
+
+/// The columns of the relations in FROM: no name that is made up may be one of theirs.
+fn source_columns(select: &ast::Select, catalog: &dyn Catalog) -> Vec<String> {
+    let joined = select.from.iter().flat_map(|table| {
+        let joins = table.joins.iter().map(|join| &join.relation);
+        std::iter::once(&table.relation).chain(joins)
+    });
+    joined
+        .filter_map(|factor| match factor {
+            ast::TableFactor::Table { name, .. } => catalog.relation(&folded(last_ident(name)?)),
+            _ => None,
+        })
+        .flat_map(|relation| relation.columns.clone())
+        .map(|column| column.name)
+        .collect()
 }
 
 fn named(expr: &ast::Expr, name: String) -> SelectItem {

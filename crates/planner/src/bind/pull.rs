@@ -1,9 +1,14 @@
 //! Pull queries: what must be settled before DataFusion takes them whole.
 
-use highwater_sql::Query;
+use highwater_sql::{Dialect, Query};
 use sqlparser::ast;
 
-use super::{locate::start_of, units::name_time_units, wildcard::expand_wildcards};
+use super::{
+    ksql::rewrite,
+    locate::start_of,
+    units::name_time_units,
+    wildcard::{WildcardOrder, expand_wildcards},
+};
 use crate::{
     catalog::Catalog,
     error::{PlanError, PlanResult},
@@ -11,7 +16,11 @@ use crate::{
 
 /// Checks that a query has no streaming clause and writes out its wildcards, so that pseudo columns (`rowtime`, `rowpartition`,
 /// `rowoffset`) show only when they are named. A NATURAL JOIN becomes USING over the declared columns for the same reason.
-pub fn rewrite_pull(query: &Query, catalog: &dyn Catalog) -> PlanResult<Box<ast::Query>> {
+pub fn rewrite_pull(
+    query: &Query,
+    dialect: Dialect,
+    catalog: &dyn Catalog,
+) -> PlanResult<Box<ast::Query>> {
     if query.emit.is_some() {
         return Err(PlanError::Internal(
             "a query with EMIT is not a pull query".to_owned(),
@@ -40,7 +49,8 @@ pub fn rewrite_pull(query: &Query, catalog: &dyn Catalog) -> PlanResult<Box<ast:
         ));
     }
     let mut body = query.body.clone();
-    expand_wildcards(&mut body, catalog)?;
+    expand_wildcards(&mut body, catalog, WildcardOrder::Declared)?;
     name_time_units(&mut body);
+    rewrite(&mut body, dialect)?;
     Ok(body)
 }

@@ -6,16 +6,17 @@ use datafusion::{
     logical_expr::{LogicalPlan, planner::RelationPlanner},
     sql::planner::{ParserOptions, SqlToRel},
 };
-use highwater_sql::{Emit, Query};
+use highwater_sql::{Dialect, Emit, Query};
 use sqlparser::ast;
 
 use super::{
     check::check_continuous,
     context::BindContext,
+    ksql::{PartitionKey, add_bounds, order_keys, partition_key, rewrite},
     locate::{Located, start_of},
     name::name_expressions,
     units::name_time_units,
-    wildcard::expand_wildcards,
+    wildcard::{WildcardOrder, expand_wildcards},
     window::{group_by_window, window_spec},
 };
 use crate::{
@@ -38,6 +39,8 @@ pub(crate) struct BoundQuery {
     pub plan: LogicalPlan,
     /// LIMIT of a push query.
     pub limit: Option<u64>,
+    /// PARTITION BY.
+    pub partition: Option<PartitionKey>,
 }
 
 /// Binds a continuous query.
@@ -61,40 +64,66 @@ pub(crate) fn bind_query(
             ));
         }
     };
-    check_continuous(&body, ctx.functions)?;
-    expand_wildcards(&mut body, ctx.catalog)?;
+    check_continuous(&body, ctx)?;
+    let ksql = ctx.dialect == Dialect::Ksql;
+    let order = match (ksql, query.partition_by.is_empty()) {
+        (false, _) => WildcardOrder::Declared,
+        (true, true) => WildcardOrder::WithoutBounds,
+        (true, false) => WildcardOrder::KeysLast,
+    };
+    let had_wildcard = expand_wildcards(&mut body, ctx.catalog, order)?;
+    let mut partition = partition_key(&mut body, &query.partition_by, had_wildcard)?;
     name_time_units(&mut body);
-    name_expressions(&mut body)?;
+    name_expressions(&mut body, ctx)?;
+    if ksql && purpose == Purpose::Persistent {
+        order_keys(
+            &mut body,
+            &mut partition,
+            ctx.catalog,
+            query.window.is_some(),
+        )?;
+    }
+    rewrite(&mut body, ctx.dialect)?;
+    if ksql && purpose == Purpose::Persistent {
+        add_bounds(&mut body, ctx.catalog);
+    }
     let mut relation_planners: Vec<Arc<dyn RelationPlanner>> = Vec::new();
     if let Some(window) = &query.window {
-        let planner = group_by_window(&mut body, window_spec(window)?)?;
+        let planner = group_by_window(&mut body, window_spec(window, query.emit)?)?;
         relation_planners.push(Arc::new(planner));
     }
     let context = BindContext::new(ctx, relation_planners);
-    let plan = SqlToRel::new_with_options(&context, parser_options())
+    let plan = SqlToRel::new_with_options(&context, parser_options(ctx.dialect))
         .sql_statement_to_plan(ast::Statement::Query(Box::new(body)))
         .map_err(|error| Located::new(&query.body).error(error))?;
-    Ok(BoundQuery { plan, limit })
+    Ok(BoundQuery {
+        plan,
+        limit,
+        partition,
+    })
 }
 
-/// Strings are `Utf8`, as the columns of relations are; names are folded already; spans let messages tell positions.
-fn parser_options() -> ParserOptions {
+/// Strings are `Utf8`, as the columns of relations are; names are folded already; spans let messages tell positions. ksqlDB's numbers with a
+/// point are decimals.
+fn parser_options(dialect: Dialect) -> ParserOptions {
     ParserOptions::new()
+        .with_parse_float_as_decimal(dialect == Dialect::Ksql)
         .with_enable_ident_normalization(false)
         .with_map_string_types_to_utf8view(false)
         .with_collect_spans(true)
 }
 
 fn check_streaming_clauses(query: &Query) -> PlanResult<()> {
-    if query.emit == Some(Emit::Final) {
-        let hint = "use EMIT CHANGES; the last row of each window is its final one";
-        return Err(PlanError::unsupported("EMIT FINAL", None, Some(hint)));
+    if query.emit == Some(Emit::Final) && query.window.is_none() {
+        let message = "EMIT FINAL needs a WINDOW: only a window's row is ever final";
+        return Err(PlanError::invalid(
+            message,
+            None,
+            Some("use EMIT CHANGES, or add a WINDOW"),
+        ));
     }
     if !query.within.is_empty() {
         return Err(PlanError::unsupported("WITHIN in a join", None, None));
-    }
-    if let Some(expr) = query.partition_by.first() {
-        return Err(PlanError::unsupported("PARTITION BY", start_of(expr), None));
     }
     Ok(())
 }

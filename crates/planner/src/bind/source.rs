@@ -1,14 +1,16 @@
 //! `CREATE STREAM|TABLE` over a topic.
 
+use arrow::datatypes::{DataType, Fields, TimeUnit};
 use highwater_sql::{ColumnDef, ColumnRole, CreateSource, SourceKind};
 
 use crate::{
     PlanContext,
     catalog::{
-        Column, ROWOFFSET, ROWPARTITION, ROWTIME, Relation, RelationId, WINDOWEND, WINDOWSTART,
+        Column, HeaderColumn, ROWOFFSET, ROWPARTITION, ROWTIME, Relation, RelationId, WINDOWEND,
+        WINDOWSTART,
     },
     error::{PlanError, PlanResult},
-    types::{arrow_type, is_nested, sql_name},
+    types::{arrow_type, has_map, sql_name},
     with::WithClause,
 };
 
@@ -22,12 +24,8 @@ pub fn plan_create_source(
     id: RelationId,
 ) -> PlanResult<Relation> {
     refuse_existing(&create.name, create.or_replace, ctx)?;
-    if create.read_only {
-        let what = format!("CREATE SOURCE {}", create.kind);
-        return Err(PlanError::unsupported(what, None, Some("leave out SOURCE")));
-    }
-    let columns = columns(create)?;
-    let with = WithClause::read(&create.with)?;
+    let mut columns = columns(create)?;
+    let with = WithClause::read(&create.with, ctx.identifier_case)?;
     if create.kind == SourceKind::Table && with.retention_ms.is_some() {
         return Err(PlanError::InvalidProperty {
             name: "retention_ms".to_owned(),
@@ -36,12 +34,24 @@ pub fn plan_create_source(
         });
     }
     let keys: Vec<&Column> = columns.iter().filter(|column| column.key).collect();
-    let values: Vec<&Column> = columns.iter().filter(|column| !column.key).collect();
-    let key_format = with.key_format(&keys)?;
-    let value_format = with.value_format(&values, None)?;
+    let values: Vec<&Column> = columns
+        .iter()
+        .filter(|column| !column.key && column.headers.is_none())
+        .collect();
+    let window = with.window(&keys)?;
+    let key_format = with.source_key_format(&keys, ctx)?;
+    let value_format = with.value_format(&values, None, ctx)?;
     let timestamp = with.timestamp(&columns)?;
     let topic = topic_of(&create.name, &with);
     let partitions = partitions_of(&topic, &with, ctx, ctx.default_partitions)?;
+    if window.is_some() {
+        columns.extend([WINDOWSTART, WINDOWEND].map(|name| Column {
+            headers: None,
+            name: name.to_owned(),
+            data_type: DataType::Timestamp(TimeUnit::Millisecond, None),
+            key: true,
+        }));
+    }
     Ok(Relation {
         id,
         name: create.name.clone(),
@@ -52,7 +62,8 @@ pub fn plan_create_source(
         key_format,
         value_format,
         timestamp,
-        window: None,
+        window,
+        read_only: create.read_only,
         query: None,
     })
 }
@@ -131,14 +142,45 @@ fn columns(create: &CreateSource) -> PlanResult<Vec<Column>> {
             hint: Some("a table needs a key column: name type PRIMARY KEY".to_owned()),
         });
     }
-    if columns.iter().all(|column| column.key) {
-        return Err(PlanError::InvalidKey {
-            message: format!("\"{}\" has no value column", create.name),
-            position: None,
-            hint: Some("at least one column must not be part of the key".to_owned()),
-        });
-    }
     Ok(columns)
+}
+
+/// What a column shows of a record's headers. It can only have the type that headers have.
+fn headers(definition: &ColumnDef, data_type: &DataType) -> PlanResult<Option<HeaderColumn>> {
+    let is_header = |fields: &Fields| {
+        matches!(fields.as_ref(), [key, value]
+            if key.name().eq_ignore_ascii_case("key")
+                && *key.data_type() == DataType::Utf8
+                && value.name().eq_ignore_ascii_case("value")
+                && *value.data_type() == DataType::Binary)
+    };
+    let (which, fits, wanted) = match &definition.role {
+        ColumnRole::Headers => {
+            let fits = match data_type {
+                DataType::List(element) => {
+                    matches!(element.data_type(), DataType::Struct(fields) if is_header(fields))
+                }
+                _ => false,
+            };
+            let wanted = "ARRAY<STRUCT<key VARCHAR, value BYTES>>";
+            (HeaderColumn::All, fits, wanted)
+        }
+        ColumnRole::Header(name) => {
+            let fits = *data_type == DataType::Binary;
+            (HeaderColumn::Named(name.clone()), fits, "BYTES")
+        }
+        ColumnRole::Value | ColumnRole::Key | ColumnRole::PrimaryKey => return Ok(None),
+    };
+    match fits {
+        true => Ok(Some(which)),
+        false => Err(PlanError::InvalidType {
+            name: sql_name(data_type),
+            reason: format!(
+                "column \"{}\" holds headers and must be {wanted}",
+                definition.name
+            ),
+        }),
+    }
 }
 
 fn column(kind: SourceKind, definition: &ColumnDef) -> PlanResult<Column> {
@@ -159,9 +201,7 @@ fn column(kind: SourceKind, definition: &ColumnDef) -> PlanResult<Column> {
     };
     let key = match (kind, &definition.role) {
         (_, ColumnRole::Value) => false,
-        (_, ColumnRole::Headers | ColumnRole::Header(_)) => {
-            return Err(PlanError::unsupported("a column of headers", None, None));
-        }
+        (_, ColumnRole::Headers | ColumnRole::Header(_)) => false,
         (SourceKind::Stream, ColumnRole::Key) | (SourceKind::Table, ColumnRole::PrimaryKey) => true,
         (SourceKind::Stream, ColumnRole::PrimaryKey) => {
             return Err(wrong_role(
@@ -177,7 +217,7 @@ fn column(kind: SourceKind, definition: &ColumnDef) -> PlanResult<Column> {
         }
     };
     let data_type = arrow_type(&definition.data_type)?;
-    if key && is_nested(&data_type) {
+    if key && has_map(&data_type) {
         return Err(PlanError::InvalidKey {
             message: format!(
                 "column \"{}\" is {}, which no key can hold",
@@ -185,11 +225,14 @@ fn column(kind: SourceKind, definition: &ColumnDef) -> PlanResult<Column> {
                 sql_name(&data_type)
             ),
             position: None,
-            hint: Some("keys are made of single values".to_owned()),
+            hint: Some(
+                "a map has no order, so equal keys could be written in different bytes".to_owned(),
+            ),
         });
     }
     Ok(Column {
         name: definition.name.clone(),
+        headers: headers(definition, &data_type)?,
         data_type,
         key,
     })

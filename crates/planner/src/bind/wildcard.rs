@@ -5,6 +5,7 @@
 
 use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
+use arrow::datatypes::DataType;
 use datafusion::common::TableReference;
 use sqlparser::ast::{
     self, JoinConstraint, JoinOperator, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
@@ -16,24 +17,43 @@ use super::{
     locate::{folded, last_ident, start_of},
 };
 use crate::{
-    catalog::{Catalog, Relation},
+    catalog::{Catalog, Column, Relation, WINDOWEND, WINDOWSTART},
     error::{PlanError, PlanResult},
 };
 
-/// Expands every wildcard of a query, at any depth.
-pub(crate) fn expand_wildcards(query: &mut ast::Query, catalog: &dyn Catalog) -> PlanResult<()> {
+/// Which columns of a relation `*` stands for, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WildcardOrder {
+    /// All, as declared.
+    Declared,
+    /// As declared, without the bounds of windows: in ksqlDB these are no columns of the relation.
+    WithoutBounds,
+    /// As before, the key columns last: the result has another key.
+    KeysLast,
+}
+
+/// Expands every wildcard of a query, at any depth; answers whether there was one.
+pub(crate) fn expand_wildcards(
+    query: &mut ast::Query,
+    catalog: &dyn Catalog,
+    order: WildcardOrder,
+) -> PlanResult<bool> {
     let mut expander = Expander {
         catalog,
+        order,
+        found: false,
         ctes: Vec::new(),
     };
     match query.visit(&mut expander) {
         ControlFlow::Break(error) => Err(*error),
-        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Continue(()) => Ok(expander.found),
     }
 }
 
 struct Expander<'a> {
     catalog: &'a dyn Catalog,
+    order: WildcardOrder,
+    found: bool,
     /// Names that WITH clauses of the enclosing queries define; they hide relations.
     ctes: Vec<Vec<String>>,
 }
@@ -78,7 +98,7 @@ struct Source {
 }
 
 impl Expander<'_> {
-    fn expand_select(&self, select: &mut ast::Select) -> PlanResult<()> {
+    fn expand_select(&mut self, select: &mut ast::Select) -> PlanResult<()> {
         let mut sources = Vec::new();
         for table in &mut select.from {
             self.add_table(table, &mut sources)?;
@@ -88,15 +108,22 @@ impl Expander<'_> {
         {
             return Ok(());
         }
+        self.found = true;
+        let order = self.order;
         let mut items = Vec::with_capacity(select.projection.len());
         for item in select.projection.drain(..) {
             match item {
-                SelectItem::Wildcard(options) => expand_all(&sources, &options, &mut items)?,
+                SelectItem::Wildcard(options) => {
+                    expand_all(&sources, &options, order, &mut items)?;
+                }
+                SelectItem::UnnamedExpr(expr) if all_fields(&expr).is_some() => {
+                    expand_fields(&sources, &expr, &mut items)?;
+                }
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     options,
                 ) => match find_source(&sources, &name) {
-                    Some(source) => expand_source(source, &options, false, &mut items)?,
+                    Some(source) => expand_source(source, &options, order, false, &mut items)?,
                     None => items.push(SelectItem::QualifiedWildcard(
                         SelectItemQualifiedWildcardKind::ObjectName(name),
                         options,
@@ -202,10 +229,78 @@ impl Expander<'_> {
 }
 
 fn is_wildcard(item: &SelectItem) -> bool {
-    matches!(
-        item,
-        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
-    )
+    match item {
+        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => true,
+        SelectItem::UnnamedExpr(expr) => all_fields(expr).is_some(),
+        _ => false,
+    }
+}
+
+/// The struct of `struct->*`.
+fn all_fields(expr: &ast::Expr) -> Option<&ast::Expr> {
+    match expr {
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::Arrow,
+            right,
+        } if matches!(right.as_ref(), ast::Expr::Wildcard(_)) => Some(left),
+        _ => None,
+    }
+}
+
+/// `struct->*` written out, field by field.
+fn expand_fields(
+    sources: &[Source],
+    expr: &ast::Expr,
+    items: &mut Vec<SelectItem>,
+) -> PlanResult<()> {
+    let whole = all_fields(expr).unwrap_or(expr);
+    let Some(DataType::Struct(fields)) = type_of(sources, whole) else {
+        return Err(PlanError::unsupported(
+            format!("->* of {whole}"),
+            start_of(whole),
+            Some("it needs a column of type STRUCT"),
+        ));
+    };
+    for field in &fields {
+        let name = ast::Expr::Identifier(ast::Ident::with_quote('"', field.name()));
+        items.push(SelectItem::UnnamedExpr(ast::Expr::BinaryOp {
+            left: Box::new(whole.clone()),
+            op: ast::BinaryOperator::Arrow,
+            right: Box::new(name),
+        }));
+    }
+    Ok(())
+}
+
+/// The type of a column, or of a field in it.
+fn type_of(sources: &[Source], expr: &ast::Expr) -> Option<DataType> {
+    match expr {
+        ast::Expr::Nested(inner) => type_of(sources, inner),
+        ast::Expr::Identifier(name) => column_type(sources, &folded(name)),
+        ast::Expr::CompoundIdentifier(parts) => column_type(sources, &folded(parts.last()?)),
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::Arrow,
+            right,
+        } => match (type_of(sources, left)?, right.as_ref()) {
+            (DataType::Struct(fields), ast::Expr::Identifier(name)) => fields
+                .iter()
+                .find(|field| *field.name() == folded(name))
+                .map(|field| field.data_type().clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn column_type(sources: &[Source], name: &str) -> Option<DataType> {
+    sources
+        .iter()
+        .filter_map(|source| source.relation.as_ref())
+        .flat_map(|relation| &relation.columns)
+        .find(|column| column.name == name)
+        .map(|column| column.data_type.clone())
 }
 
 fn constraint_of(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
@@ -294,10 +389,11 @@ fn find_source<'a>(sources: &'a [Source], name: &ast::ObjectName) -> Option<&'a 
 fn expand_all(
     sources: &[Source],
     options: &WildcardAdditionalOptions,
+    order: WildcardOrder,
     items: &mut Vec<SelectItem>,
 ) -> PlanResult<()> {
     for source in sources {
-        expand_source(source, options, true, items)?;
+        expand_source(source, options, order, true, items)?;
     }
     Ok(())
 }
@@ -305,6 +401,7 @@ fn expand_all(
 fn expand_source(
     source: &Source,
     options: &WildcardAdditionalOptions,
+    order: WildcardOrder,
     hide_merged: bool,
     items: &mut Vec<SelectItem>,
 ) -> PlanResult<()> {
@@ -320,7 +417,14 @@ fn expand_source(
             Some(hint),
         ));
     }
-    for column in &relation.columns {
+    let mut columns: Vec<&Column> = relation.columns.iter().collect();
+    if order != WildcardOrder::Declared && relation.window.is_some() {
+        columns.retain(|column| !matches!(column.name.as_str(), WINDOWSTART | WINDOWEND));
+    }
+    if order == WildcardOrder::KeysLast {
+        columns.sort_by_key(|column| column.key);
+    }
+    for column in columns {
         if hide_merged && source.merged.contains(&column.name) {
             continue;
         }

@@ -16,7 +16,7 @@ use datafusion::{
         planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning},
     },
 };
-use highwater_sql::{Window, WindowKind};
+use highwater_sql::{Emit, Window, WindowKind};
 use sqlparser::ast::{self, SetExpr, TableFactor, Visit, Visitor};
 
 use super::locate::{folded, position_of};
@@ -35,16 +35,17 @@ const MAX_WINDOWS_PER_ROW: u128 = 10_000;
 const MARKER: &str = "windowed input";
 
 /// Checks a WINDOW clause and fills in its defaults.
-pub(crate) fn window_spec(window: &Window) -> PlanResult<WindowSpec> {
+pub(crate) fn window_spec(window: &Window, emit: Option<Emit>) -> PlanResult<WindowSpec> {
     let (shape, size) = match window.kind {
         WindowKind::Tumbling { size } => (WindowShape::Tumbling { size }, size),
         WindowKind::Hopping { size, advance } => (WindowShape::Hopping { size, advance }, size),
-        WindowKind::Session { .. } => {
-            let hint = "use TUMBLING or HOPPING";
-            return Err(PlanError::unsupported("WINDOW SESSION", None, Some(hint)));
-        }
+        WindowKind::Session { gap } => (WindowShape::Session { gap }, gap),
     };
-    check_length("SIZE", size)?;
+    let length = match shape {
+        WindowShape::Session { .. } => "the gap of SESSION",
+        _ => "SIZE",
+    };
+    check_length(length, size)?;
     if let WindowShape::Hopping { size, advance } = shape {
         check_length("ADVANCE BY", advance)?;
         if advance > size {
@@ -63,9 +64,11 @@ pub(crate) fn window_spec(window: &Window) -> PlanResult<WindowSpec> {
             ));
         }
     }
-    let grace = window
-        .grace
-        .unwrap_or_else(|| DEFAULT_GRACE.saturating_sub(size));
+    let grace = window.grace.unwrap_or_else(|| match emit {
+        // Whoever waits for a window's last word does not want to wait for a day.
+        Some(Emit::Final) => Duration::ZERO,
+        _ => DEFAULT_GRACE.saturating_sub(size),
+    });
     if let Some(retention) = window
         .retention
         .filter(|retention| *retention < size + grace)
@@ -328,26 +331,26 @@ mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
 
     fn message(kind: WindowKind) -> String {
-        window_spec(&Window {
+        let window = Window {
             kind,
             retention: None,
             grace: None,
-        })
-        .expect_err("the window is refused")
-        .to_string()
+        };
+        window_spec(&window, None)
+            .expect_err("the window is refused")
+            .to_string()
     }
 
     #[test]
     fn default_grace_is_what_is_left_of_a_day() {
         let grace = |size| {
             let kind = WindowKind::Tumbling { size };
-            window_spec(&Window {
+            let window = Window {
                 kind,
                 retention: None,
                 grace: None,
-            })
-            .expect("valid")
-            .grace
+            };
+            window_spec(&window, None).expect("valid").grace
         };
         assert_eq!(grace(SECOND * 3600), DAY - SECOND * 3600);
         assert_eq!(grace(DAY * 3), Duration::ZERO);

@@ -9,8 +9,12 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::{
     common::DFSchema,
-    logical_expr::{Aggregate, Expr, LogicalPlan, expr},
-    physical_expr::{PhysicalExpr, expressions::Column},
+    functions::core::expr_fn::named_struct,
+    logical_expr::{Aggregate, AggregateUDF, Expr, LogicalPlan, Operator, expr, lit, when},
+    physical_expr::{
+        PhysicalExpr,
+        expressions::{BinaryExpr, Column, IsNotNullExpr},
+    },
 };
 
 use super::{
@@ -19,9 +23,11 @@ use super::{
     step_functions::refuse_over_changes,
 };
 use crate::{
-    bind::AssignWindows,
+    bind::{AssignWindows, EngineCall, engine_call},
     catalog::{WINDOWEND, WINDOWSTART},
-    dataflow::{AggregateCall, AggregateFunction, Operator, WindowSpec},
+    dataflow::{
+        AggregateCall, AggregateFunction, Operator as PlanOperator, WindowShape, WindowSpec,
+    },
     error::{PlanError, PlanResult},
     explain::expression_text,
     with::default_key_format,
@@ -180,13 +186,21 @@ impl Lowering<'_> {
         };
         let projected_schema = Arc::new(Schema::new(columns.fields));
         let projected = self.project(input, columns.expressions, projected_schema)?;
-        let mut placed = self.place(projected, wanted.clone(), slots);
+        let grouped = match self.target.ksql {
+            true => self.drop_null_groups(projected, keys),
+            false => projected,
+        };
+        let mut placed = self.place(grouped, wanted.clone(), slots);
         let mut group: Vec<usize> = (0..keys).collect();
+        let session = windows.filter(|window| matches!(window.shape, WindowShape::Session { .. }));
+        if let Some(window) = session {
+            return Ok(self.group_sessions(placed, group, calls, window, wanted));
+        }
         if let Some(window) = windows {
             let width = placed.schema.fields().len();
             group.extend([width, width + 1]);
             placed.schema = add_bounds(&placed.schema);
-            let operator = Operator::AssignWindows { window };
+            let operator = PlanOperator::AssignWindows { window };
             placed.id = self.push(
                 vec![placed.id],
                 operator,
@@ -197,10 +211,12 @@ impl Lowering<'_> {
         }
         let schema = output_schema(&placed.schema, &group, &calls);
         let key = (0..group.len()).collect();
-        let operator = Operator::Aggregate {
+        let operator = PlanOperator::Aggregate {
             group,
             calls,
             window: windows,
+            finals_only: self.target.finals_only && windows.is_some(),
+            keeps_empty: self.target.ksql,
         };
         let id = self.push(vec![placed.id], operator, schema.clone(), slots, true);
         // The aggregate's output begins with its keys, in the order that the projection has them.
@@ -213,6 +229,62 @@ impl Lowering<'_> {
             placement: Some(wanted),
             window: windows,
         })
+    }
+
+    /// In ksqlDB a row without its key belongs to no group.
+    fn drop_null_groups(&mut self, input: Properties, keys: usize) -> Properties {
+        let is_there = |column: usize| -> Arc<dyn PhysicalExpr> {
+            let name = input.schema.field(column).name();
+            Arc::new(IsNotNullExpr::new(Arc::new(Column::new(name, column))))
+        };
+        let all = (0..keys).map(is_there).reduce(|left, right| {
+            Arc::new(BinaryExpr::new(left, Operator::And, right)) as Arc<dyn PhysicalExpr>
+        });
+        let Some(predicate) = all else {
+            return input;
+        };
+        let operator = PlanOperator::Filter { predicate };
+        let id = self.push(
+            vec![input.id],
+            operator,
+            input.schema.clone(),
+            input.slots,
+            input.changing,
+        );
+        Properties { id, ..input }
+    }
+
+    /// Sessions take form where rows are grouped, so their bounds come out of the aggregate.
+    fn group_sessions(
+        &mut self,
+        input: Properties,
+        group: Vec<usize>,
+        calls: Vec<AggregateCall>,
+        window: WindowSpec,
+        placement: Placement,
+    ) -> Properties {
+        let keys = group
+            .iter()
+            .map(|column| input.schema.fields()[*column].clone());
+        let with_bounds = add_bounds(&Arc::new(Schema::new(keys.collect::<Vec<_>>())));
+        let columns: Vec<usize> = (0..group.len() + 2).collect();
+        let schema = output_schema(&with_bounds, &columns, &calls);
+        let operator = PlanOperator::SessionAggregate {
+            group,
+            calls,
+            window,
+            finals_only: self.target.finals_only,
+        };
+        let id = self.push(vec![input.id], operator, schema.clone(), input.slots, true);
+        Properties {
+            id,
+            schema,
+            slots: input.slots,
+            changing: true,
+            key: Key::Columns(columns),
+            placement: Some(placement),
+            window: Some(window),
+        }
     }
 
     /// Rows of one group meet in one slot; in the result's last grouping, in the slot of the result's record key: its columns in the order, by
@@ -250,7 +322,68 @@ impl Lowering<'_> {
         name: Option<&String>,
     ) -> PlanResult<AggregateCall> {
         let expr::AggregateFunction { func, params } = aggregate_function(expr)?;
-        let function = match func.name() {
+        let EngineCall {
+            function,
+            arguments,
+            distinct,
+        } = self.engine_call(func, params)?;
+        if !params.order_by.is_empty() || params.null_treatment.is_some() {
+            return Err(PlanError::unsupported(
+                format!("ORDER BY or IGNORE NULLS in {function}"),
+                None,
+                None,
+            ));
+        }
+        let argument = match arguments {
+            [Expr::Literal(value, _)]
+                if function == AggregateFunction::Count && !distinct && !value.is_null() =>
+            {
+                None
+            }
+            [argument] => {
+                let argument = self.input_expression(argument, schema, input)?;
+                Some(columns.add_argument(argument, &input.schema)?)
+            }
+            several => {
+                let together = together(several, &output_type);
+                let argument = self.input_expression(&together, schema, input)?;
+                Some(columns.add_argument(argument, &input.schema)?)
+            }
+        };
+        let filter = match &params.filter {
+            Some(filter) => {
+                let filter = self.input_expression(filter, schema, input)?;
+                Some(columns.add_argument(filter, &input.schema)?)
+            }
+            None => None,
+        };
+        let argument_name = argument.map_or("*", |column| columns.fields[column].name().as_str());
+        let name = name
+            .cloned()
+            .unwrap_or_else(|| format!("{function}({argument_name})"));
+        Ok(AggregateCall {
+            function,
+            argument,
+            filter,
+            distinct,
+            output_type,
+            name,
+        })
+    }
+
+    /// What the engine runs for a call.
+    fn engine_call<'e>(
+        &self,
+        function: &AggregateUDF,
+        params: &'e expr::AggregateFunctionParams,
+    ) -> PlanResult<EngineCall<'e>> {
+        if let Some(call) = engine_call(function, &params.args)? {
+            return Ok(EngineCall {
+                distinct: call.distinct || params.distinct,
+                ..call
+            });
+        }
+        let function = match function.name() {
             "count" => AggregateFunction::Count,
             "sum" => AggregateFunction::Sum,
             "avg" => AggregateFunction::Avg,
@@ -264,52 +397,20 @@ impl Lowering<'_> {
                 ));
             }
         };
-        if !params.order_by.is_empty() || params.null_treatment.is_some() {
+        if params.args.len() != 1 {
             return Err(PlanError::unsupported(
-                format!("ORDER BY or IGNORE NULLS in {function}"),
+                format!("{function} of several arguments"),
                 None,
                 None,
             ));
         }
-        let argument = match params.args.as_slice() {
-            [Expr::Literal(value, _)]
-                if function == AggregateFunction::Count && !params.distinct && !value.is_null() =>
-            {
-                None
-            }
-            [argument] => {
-                let argument = self.input_expression(argument, schema, input)?;
-                Some(columns.add_argument(argument, &input.schema)?)
-            }
-            _ => {
-                return Err(PlanError::unsupported(
-                    format!("{function} of several arguments"),
-                    None,
-                    None,
-                ));
-            }
-        };
-        let filter = match &params.filter {
-            Some(filter) => {
-                let filter = self.input_expression(filter, schema, input)?;
-                Some(columns.add_argument(filter, &input.schema)?)
-            }
-            None => None,
-        };
         // MIN and MAX of a set are those of the bag.
         let distinct =
             params.distinct && !matches!(function, AggregateFunction::Min | AggregateFunction::Max);
-        let argument_name = argument.map_or("*", |column| columns.fields[column].name().as_str());
-        let name = name
-            .cloned()
-            .unwrap_or_else(|| format!("{function}({argument_name})"));
-        Ok(AggregateCall {
+        Ok(EngineCall {
             function,
-            argument,
-            filter,
+            arguments: &params.args,
             distinct,
-            output_type,
-            name,
         })
     }
 
@@ -347,6 +448,36 @@ fn split_bounds(group: &[Expr]) -> PlanResult<&[Expr]> {
         _ => Err(PlanError::Internal(
             "the windows' bounds are not the last group columns".to_owned(),
         )),
+    }
+}
+
+/// Several arguments as one struct, with the field names that the result has for them.
+fn together(arguments: &[Expr], output_type: &DataType) -> Expr {
+    let names: Vec<String> = match output_type {
+        DataType::List(element) => match element.data_type() {
+            DataType::Struct(fields) => fields.iter().map(|field| field.name().clone()).collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    let fields = arguments
+        .iter()
+        .enumerate()
+        .flat_map(|(position, argument)| {
+            let name = names
+                .get(position)
+                .cloned()
+                .unwrap_or_else(|| format!("col{position}"));
+            [lit(name), argument.clone()]
+        })
+        .collect();
+    let together = named_struct(fields);
+    // Without its first part there is nothing that could be ordered or paired.
+    match arguments.first() {
+        Some(first) => when(first.clone().is_not_null(), together.clone())
+            .end()
+            .unwrap_or(together),
+        None => together,
     }
 }
 

@@ -26,11 +26,11 @@ use super::{
     step_functions::refuse_over_changes,
 };
 use crate::{
-    bind::{Located, RelationSource},
-    catalog::{FormatName, WINDOWEND, WINDOWSTART},
+    bind::{Located, PartitionKey, RelationSource},
+    catalog::{FormatName, TimestampColumn, WINDOWEND, WINDOWSTART},
     dataflow::{DataflowPlan, Node, NodeId, Operator},
     error::{PlanError, PlanResult},
-    types::stored_type,
+    types::{has_map, stored_type},
     with::default_key_format,
 };
 
@@ -43,6 +43,14 @@ pub(crate) struct Target {
     pub slots: Option<u32>,
     /// Format of its record keys, when it was chosen.
     pub key_format: Option<FormatName>,
+    /// Windows give their row once, when they close.
+    pub finals_only: bool,
+    /// ksqlDB's rules: groups keep their rows when all that was in them has been taken back, and NULL is no group.
+    pub ksql: bool,
+    /// The column that tells the event time of the result's rows.
+    pub timestamp: Option<TimestampColumn>,
+    /// PARTITION BY.
+    pub partition: Option<PartitionKey>,
 }
 
 /// A lowered query.
@@ -109,6 +117,7 @@ impl Lowering<'_> {
             LogicalPlan::Aggregate(aggregate) => self.lower_aggregate(aggregate, goal),
             LogicalPlan::Distinct(Distinct::All(input)) => self.lower_distinct(input, goal),
             LogicalPlan::Union(union) => self.lower_union(union),
+            LogicalPlan::Unnest(unnest) => self.lower_unnest(unnest),
             LogicalPlan::Extension(_) if assign_windows(plan).is_some() => Err(
                 PlanError::Internal("a window without its aggregate".to_owned()),
             ),
@@ -169,9 +178,11 @@ impl Lowering<'_> {
         };
         let next = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         let properties = source_properties(next, &relation, &available, &projection);
+        let marks = self.target.ksql && relation.kind == SourceKind::Stream;
         let operator = Operator::Source {
             relation,
             projection,
+            marks,
         };
         let id = self.push(
             Vec::new(),
@@ -352,7 +363,60 @@ impl Lowering<'_> {
         })
     }
 
+    /// Takes event time from the column that the statement names.
+    fn retime(&mut self, root: Properties) -> PlanResult<Properties> {
+        let Some(TimestampColumn { column, format }) = self.target.timestamp.clone() else {
+            return Ok(root);
+        };
+        let Ok(position) = root.schema.index_of(&column) else {
+            return Err(PlanError::UnknownColumn {
+                name: column,
+                position: None,
+                hint: Some("the column that TIMESTAMP names must be selected".to_owned()),
+            });
+        };
+        let operator = Operator::Retime {
+            column: position,
+            format,
+        };
+        let id = self.push(
+            vec![root.id],
+            operator,
+            root.schema.clone(),
+            root.slots,
+            root.changing,
+        );
+        Ok(Properties { id, ..root })
+    }
+
+    /// The key that PARTITION BY gives the result.
+    fn partition(&self, root: Properties) -> PlanResult<Properties> {
+        let Some(partition) = &self.target.partition else {
+            return Ok(root);
+        };
+        if root.changing {
+            return Err(PlanError::invalid(
+                "only streams can be partitioned, and this is a table",
+                None,
+                Some("a table's rows stand where its key is"),
+            ));
+        }
+        if root.window.is_some() {
+            return Err(PlanError::invalid(
+                "a windowed stream cannot be partitioned anew",
+                None,
+                Some("its windows are part of its key"),
+            ));
+        }
+        let key = match partition.columns.is_empty() {
+            true => Key::None,
+            false => Key::Columns(partition.columns.clone()),
+        };
+        Ok(Properties { key, ..root })
+    }
+
     fn finish(mut self, root: Properties) -> PlanResult<Lowered> {
+        let root = self.partition(root)?;
         let kind = if root.changing {
             SourceKind::Table
         } else {
@@ -362,12 +426,20 @@ impl Lowering<'_> {
         let (key, root) = match (&root.key, self.target.kind) {
             (_, None) => (columns_or_none(&root.key), root),
             (Key::Columns(columns), Some(_)) => self.place_result(columns.clone(), root)?,
+            (Key::Lost { column }, Some(SourceKind::Stream)) if self.target.ksql => {
+                return Err(PlanError::InvalidKey {
+                    message: format!("the key column \"{column}\" is not selected"),
+                    position: None,
+                    hint: Some("the key must be in the SELECT list: add it".to_owned()),
+                });
+            }
             (_, Some(SourceKind::Stream)) => {
                 self.check_unplaced(&root, self.target.slots.unwrap_or(root.slots))?;
                 (Vec::new(), root)
             }
             (lost, Some(SourceKind::Table)) => return Err(missing_key(lost)),
         };
+        let root = self.retime(root)?;
         let key_format = self.key_format(&root, &key);
         let plan = DataflowPlan {
             nodes: self.nodes,
@@ -400,6 +472,23 @@ impl Lowering<'_> {
                     .to_owned(),
                 position: None,
                 hint: Some("select windowstart and windowend without another name".to_owned()),
+            });
+        }
+        let schema = &root.schema;
+        if let Some(column) = placed
+            .iter()
+            .find(|column| has_map(schema.field(**column).data_type()))
+        {
+            return Err(PlanError::InvalidKey {
+                message: format!(
+                    "the key column \"{}\" holds a map",
+                    schema.field(*column).name()
+                ),
+                position: None,
+                hint: Some(
+                    "a map has no order, so equal keys could be written in different bytes"
+                        .to_owned(),
+                ),
             });
         }
         placed.sort_unstable();
@@ -561,7 +650,6 @@ fn no_continuous_form(plan: &LogicalPlan) -> PlanError {
         LogicalPlan::Limit(_) => "LIMIT",
         LogicalPlan::Window(_) => "a window function",
         LogicalPlan::Subquery(_) => "a subquery in an expression",
-        LogicalPlan::Unnest(_) => "UNNEST",
         LogicalPlan::EmptyRelation(_) => "a SELECT that reads nothing",
         LogicalPlan::Values(_) => "VALUES",
         LogicalPlan::Distinct(_) => "DISTINCT ON",

@@ -69,6 +69,8 @@ pub enum Operator {
         relation: Arc<Relation>,
         /// Which columns, by position as above.
         projection: Vec<usize>,
+        /// Records of a stream without a value are marked as such, which ksqlDB's queries pass on; else they are rows of NULLs.
+        marks: bool,
     },
     /// Keeps rows for which the predicate is TRUE.
     Filter {
@@ -105,9 +107,46 @@ pub enum Operator {
         calls: Vec<AggregateCall>,
         /// Set when groups are windows: state is dropped when the window closes.
         window: Option<WindowSpec>,
+        /// EMIT FINAL: a window's row is given once, when it closes.
+        finals_only: bool,
+        /// A group whose rows have all been taken back keeps its row, as ksqlDB's do.
+        keeps_empty: bool,
+    },
+    /// Groups by session windows and folds. Output: the group columns in order, `windowstart` and `windowend`, then one column per call.
+    SessionAggregate {
+        /// Group columns of the input.
+        group: Vec<usize>,
+        /// What is folded.
+        calls: Vec<AggregateCall>,
+        /// Its shape is a session.
+        window: WindowSpec,
+        /// EMIT FINAL: a session's row is given once, when it closes.
+        finals_only: bool,
     },
     /// Appends two or more inputs of equal schema.
     Union,
+    /// Gives rows the event time that a column tells.
+    Retime {
+        /// BIGINT, TIMESTAMP, or a text in the format.
+        column: usize,
+        /// Java date pattern of a text.
+        format: Option<String>,
+    },
+    /// Makes a row of each element of one or more lists, taken in step; a list that is shorter than the longest of its row ends with NULLs, and a
+    /// row whose lists are all empty or NULL makes none.
+    Unnest {
+        /// Where each output column comes from.
+        columns: Vec<UnnestColumn>,
+    },
+}
+
+/// A column of an [`Operator::Unnest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnnestColumn {
+    /// An input column as it stands, once for each row that is made.
+    Repeated(usize),
+    /// The elements of an input column.
+    Elements(usize),
 }
 
 /// One aggregate of an [`Operator::Aggregate`].
@@ -140,6 +179,56 @@ pub enum AggregateFunction {
     Min,
     /// MAX.
     Max,
+    /// SUM as ksqlDB has it: of the argument's type, and zero over nothing.
+    SumOrZero,
+    /// AVG as ksqlDB has it: DOUBLE, and zero over nothing.
+    AvgOrZero,
+    /// SUM_LIST: the sum of all elements of all lists.
+    SumList,
+    /// COLLECT_LIST: the first so many values, NULLs too.
+    CollectList {
+        /// Most values.
+        limit: usize,
+    },
+    /// COLLECT_SET: the first so many different values.
+    CollectSet {
+        /// Most values.
+        limit: usize,
+    },
+    /// EARLIEST_BY_OFFSET.
+    Earliest {
+        /// A list of so many; `None` for the one value.
+        count: Option<usize>,
+        /// NULL is no value.
+        ignore_nulls: bool,
+    },
+    /// LATEST_BY_OFFSET.
+    Latest {
+        /// A list of so many; `None` for the one value.
+        count: Option<usize>,
+        /// NULL is no value.
+        ignore_nulls: bool,
+    },
+    /// TOPK.
+    TopK {
+        /// Most values.
+        count: usize,
+    },
+    /// TOPKDISTINCT.
+    TopKDistinct {
+        /// Most values.
+        count: usize,
+    },
+    /// HISTOGRAM: how often each text occurs.
+    Histogram,
+    /// ATTR: the value, if there is only one.
+    Attr,
+    /// The variance of a sample.
+    Variance,
+    /// The standard deviation of a sample.
+    StandardDeviation,
+    /// CORRELATION of pairs.
+    Correlation,
 }
 
 impl fmt::Display for AggregateFunction {
@@ -150,6 +239,20 @@ impl fmt::Display for AggregateFunction {
             Self::Avg => "avg",
             Self::Min => "min",
             Self::Max => "max",
+            Self::SumOrZero => "sum",
+            Self::AvgOrZero => "avg",
+            Self::SumList => "sum_list",
+            Self::CollectList { .. } => "collect_list",
+            Self::CollectSet { .. } => "collect_set",
+            Self::Earliest { .. } => "earliest_by_offset",
+            Self::Latest { .. } => "latest_by_offset",
+            Self::TopK { .. } => "topk",
+            Self::TopKDistinct { .. } => "topkdistinct",
+            Self::Histogram => "histogram",
+            Self::Attr => "attr",
+            Self::Variance => "variance",
+            Self::StandardDeviation => "stddev",
+            Self::Correlation => "correlation",
         })
     }
 }
@@ -165,7 +268,7 @@ pub struct WindowSpec {
     pub retention: Option<Duration>,
 }
 
-/// Windows with both bounds known from the event time alone, aligned to the epoch in UTC.
+/// The shape of windows. Those by time are aligned to the epoch in UTC, and both their bounds are known from the event time alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WindowShape {
     /// Back to back.
@@ -180,6 +283,21 @@ pub enum WindowShape {
         /// Distance between starts.
         advance: Duration,
     },
+    /// From a key's first row to its last one, as long as none is further from the next than the gap.
+    Session {
+        /// Longest time between two rows of a session.
+        gap: Duration,
+    },
+}
+
+impl WindowShape {
+    /// Length of windows by time; sessions have none of their own.
+    pub fn size(&self) -> Option<Duration> {
+        match self {
+            Self::Tumbling { size } | Self::Hopping { size, .. } => Some(*size),
+            Self::Session { .. } => None,
+        }
+    }
 }
 
 /// Where a persistent query's result goes.

@@ -25,6 +25,7 @@ pub fn plan_source_table(relation: Arc<Relation>) -> DataflowPlan {
         operator: Operator::Source {
             relation: relation.clone(),
             projection,
+            marks: false,
         },
     };
     DataflowPlan {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use datafusion::execution::SessionState;
-use highwater_sql::{Statement, parse_statement};
+use highwater_sql::{Dialect, IdentifierCase, Statement, parse_statement};
 
 use crate::{
     PlanContext,
@@ -29,6 +29,9 @@ impl TestCatalog {
             catalog: self,
             functions,
             default_partitions: 4,
+            dialect: Dialect::Postgres,
+            identifier_case: IdentifierCase::Lower,
+            defaults: &crate::defaults::NO_DEFAULTS,
         };
         let planned = match parsed {
             Statement::CreateSource(create) => plan_create_source(&create, &ctx, id),

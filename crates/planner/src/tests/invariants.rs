@@ -50,6 +50,7 @@ fn check_node(node: &Node, inputs: &[&Node]) {
         Operator::Source {
             relation,
             projection,
+            ..
         } => {
             assert!(inputs.is_empty(), "a source reads no node");
             assert_eq!(
@@ -92,10 +93,24 @@ fn check_node(node: &Node, inputs: &[&Node]) {
             assert!(keys.iter().all(|key| *key < input.schema.fields().len()));
             assert_eq!(node.schema, input.schema, "an exchange changes no column");
         }
+        Operator::Retime { column, .. } => {
+            assert!(*column < node.schema.fields().len());
+        }
+        Operator::Unnest { columns } => {
+            assert_eq!(node.schema.fields().len(), columns.len());
+        }
+        Operator::SessionAggregate { group, calls, .. } => {
+            assert_eq!(
+                node.schema.fields().len(),
+                group.len() + 2 + calls.len(),
+                "group columns, bounds, then calls"
+            );
+        }
         Operator::Aggregate {
             group,
             calls,
             window,
+            ..
         } => {
             let input = input.expect("an aggregate has an input");
             assert_eq!(

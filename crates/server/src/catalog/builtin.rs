@@ -21,6 +21,7 @@ pub const FIRST_ID: u64 = 100;
 /// `processing_log`: one row per record that could not be decoded, with its bytes and where it stands. Its `rowtime` is when it was found.
 pub fn processing_log() -> RelationEntry {
     let column = |name: &str, data_type| Column {
+        headers: None,
         name: name.to_owned(),
         data_type,
         key: false,
@@ -49,6 +50,7 @@ pub fn processing_log() -> RelationEntry {
         value_format: format("JSON"),
         timestamp: None,
         window: None,
+        read_only: false,
         query: None,
     };
     RelationEntry {

@@ -3,6 +3,9 @@
 //! A change is on disk before it takes effect. Statements stand in canonical text with everything from outside written into them, so that
 //! folding the topic again gives the same catalog on any machine and in any later version.
 
+use std::collections::BTreeMap;
+
+use highwater_sql::Language;
 use highwater_storage_log::{BatchBuilder, Isolation, Log, LogResult, Offset, TopicPartition};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +27,36 @@ pub enum Beginning {
     Latest,
 }
 
+/// A language by its names, as it is kept; what does not tell one is in the default language.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedLanguage {
+    dialect: String,
+    identifier_case: String,
+}
+
+impl From<Language> for RecordedLanguage {
+    fn from(language: Language) -> Self {
+        Self {
+            dialect: language.dialect.to_string(),
+            identifier_case: language.identifier_case.to_string(),
+        }
+    }
+}
+
+impl RecordedLanguage {
+    /// The language; `None` for one that this version does not know.
+    pub fn language(&self) -> Option<Language> {
+        if *self == Self::default() {
+            return Some(Language::default());
+        }
+        Some(Language {
+            dialect: self.dialect.parse().ok()?,
+            identifier_case: self.identifier_case.parse().ok()?,
+        })
+    }
+}
+
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
@@ -32,12 +65,34 @@ pub enum Command {
     Create {
         /// Canonical text.
         statement: String,
+        /// How the text is read, and what it means.
+        #[serde(default)]
+        language: RecordedLanguage,
+        /// The session's settings that say what holds where the text does not.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        settings: BTreeMap<String, String>,
         /// Id of the relation.
         relation: u64,
         /// Id of the query that writes it, or that keeps a declared table.
         query: Option<u64>,
         /// Partitions of its topic.
         partitions: u32,
+        /// `auto.offset.reset` of the session that ran it.
+        beginning: Beginning,
+    },
+    /// `INSERT INTO .. SELECT`.
+    Insert {
+        /// Canonical text.
+        statement: String,
+        /// How the text is read, and what it means.
+        language: RecordedLanguage,
+        /// The session's settings that say what holds where the text does not.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        settings: BTreeMap<String, String>,
+        /// What statements call the query.
+        name: String,
+        /// Id of the query.
+        query: u64,
         /// `auto.offset.reset` of the session that ran it.
         beginning: Beginning,
     },
@@ -151,6 +206,8 @@ mod tests {
                 relation: 100,
                 query: Some(101),
                 partitions: 4,
+                language: Language::KSQL.into(),
+                settings: BTreeMap::from([("ksql.a".to_owned(), "b".to_owned())]),
                 beginning: Beginning::Latest,
             },
             Command::Drop {

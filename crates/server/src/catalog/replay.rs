@@ -9,18 +9,21 @@ use std::{
 };
 
 use highwater_exec::OffsetReset;
-use highwater_planner::catalog::{Catalog, QueryId, Relation, RelationId};
+use highwater_planner::{
+    catalog::{Catalog, QueryId, Relation, RelationId},
+    defaults::PlanDefaults,
+};
 use highwater_sql::{Language, Statement, parse_type};
 use highwater_storage_log::Log;
 
 use super::{
-    CatalogState, RelationEntry,
+    CatalogState, QueryEntry, RelationEntry,
     builtin::FIRST_ID,
     command::{self, Beginning, Command},
 };
 use crate::{
     error::ServerError,
-    planning::{self, Planned, Planner},
+    planning::{self, Inserting, Planned, Planner, StatementStyle},
     sqlstate::SqlError,
 };
 
@@ -44,6 +47,13 @@ pub fn replay(log: Arc<dyn Log>, planner: &Planner) -> Result<Replayed, ServerEr
             _ => None,
         })
         .collect();
+    let ended: BTreeSet<u64> = commands
+        .iter()
+        .filter_map(|(_, command)| match command {
+            Command::Terminate { query } => Some(*query),
+            _ => None,
+        })
+        .collect();
     let mut fold = Fold {
         planner,
         catalog: CatalogState::new(log),
@@ -52,7 +62,7 @@ pub fn replay(log: Arc<dyn Log>, planner: &Planner) -> Result<Replayed, ServerEr
         deleted_topics: BTreeSet::new(),
     };
     for (number, command) in commands {
-        fold.apply(number, command, &dropped)?;
+        fold.apply(number, command, &dropped, &ended)?;
     }
     Ok(Replayed {
         catalog: fold.catalog,
@@ -75,24 +85,71 @@ impl Fold<'_> {
         number: i64,
         command: Command,
         dropped: &BTreeSet<u64>,
+        ended: &BTreeSet<u64>,
     ) -> Result<(), ServerError> {
         match command {
             Command::Create {
                 statement,
+                language,
+                settings,
                 relation,
                 query,
                 partitions,
                 beginning,
             } => {
+                let Some(language) = language.language() else {
+                    let reason = "its language is not known".to_owned();
+                    return Err(ServerError::DamagedCommand { number, reason });
+                };
+                let style = StatementStyle {
+                    language,
+                    defaults: PlanDefaults::from_settings(&settings),
+                };
                 self.next_id = self
                     .next_id
                     .max(relation + 1)
                     .max(query.map_or(0, |query| query + 1));
-                match self.create(&statement, relation, query, partitions, beginning) {
+                match self.create(&statement, &style, relation, query, partitions, beginning) {
                     Ok(()) => {}
                     // Nothing depends on it any more, or planning that would fail too and say so.
                     Err(error) if dropped.contains(&relation) => {
                         tracing::debug!(%statement, %error, "a statement that was undone later cannot be planned");
+                    }
+                    Err(source) => {
+                        return Err(ServerError::Recovery {
+                            number,
+                            statement,
+                            source,
+                        });
+                    }
+                }
+            }
+            Command::Insert {
+                statement,
+                language,
+                settings,
+                name,
+                query,
+                beginning,
+            } => {
+                let Some(language) = language.language() else {
+                    let reason = "its language is not known".to_owned();
+                    return Err(ServerError::DamagedCommand { number, reason });
+                };
+                let style = StatementStyle {
+                    language,
+                    defaults: PlanDefaults::from_settings(&settings),
+                };
+                self.next_id = self.next_id.max(query + 1);
+                let insert = Inserting {
+                    id: QueryId(query),
+                    name,
+                    beginning: beginning.into(),
+                };
+                match self.insert(&statement, &style, insert) {
+                    Ok(()) => {}
+                    Err(error) if ended.contains(&query) => {
+                        tracing::debug!(%statement, %error, "a query that was ended later cannot be planned");
                     }
                     Err(source) => {
                         return Err(ServerError::Recovery {
@@ -128,15 +185,31 @@ impl Fold<'_> {
         Ok(())
     }
 
+    fn insert(
+        &mut self,
+        text: &str,
+        style: &StatementStyle,
+        insert: Inserting,
+    ) -> Result<(), SqlError> {
+        let statement = planning::parse_recorded(text, style.language)?;
+        let entry = insert.plan(&statement, style, text, self.planner, &self.catalog)?;
+        self.catalog.add_query(QueryEntry {
+            statement: text.to_owned(),
+            ..entry
+        });
+        Ok(())
+    }
+
     fn create(
         &mut self,
         text: &str,
+        style: &StatementStyle,
         relation: u64,
         query: Option<u64>,
         partitions: u32,
         beginning: Beginning,
     ) -> Result<(), SqlError> {
-        let statement = planning::parse_recorded(text)?;
+        let statement = planning::parse_recorded(text, style.language)?;
         let topic = topic_property(&statement).map(|topic| (topic, partitions));
         let then = CatalogThen {
             catalog: &self.catalog,
@@ -146,6 +219,7 @@ impl Fold<'_> {
         let id = QueryId(query.unwrap_or(relation));
         let Planned { relation, query } = self.planner.plan_create(
             &statement,
+            style,
             text,
             &then,
             RelationId(relation),

@@ -1,21 +1,30 @@
 //! Session variables: what SET takes, SHOW tells and RESET restores.
 //!
 //! PostgreSQL's usual variables are accepted with the values that mean what this server does anyway, since every driver sets a few; a value
-//! that would change what the client sees and that this server cannot give is refused. Our own variables are [`FRESHNESS`],
-//! [`OFFSET_RESET`] and [`PUSH_PORTAL`].
+//! that would change what the client sees and that this server cannot give is refused. Our own variables are [`DIALECT`],
+//! [`IDENTIFIER_CASE`], [`FRESHNESS`], [`OFFSET_RESET`] and [`PUSH_PORTAL`].
 
 mod check;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use highwater_exec::OffsetReset;
+use highwater_planner::defaults::{self, PlanDefaults};
+use highwater_sql::{Dialect, Language};
 
-use crate::sqlstate::{SqlError, code};
+use crate::{
+    planning::StatementStyle,
+    sqlstate::{SqlError, code},
+};
 
 /// What a pull query must cover: `session`, `strong` or `any`.
 pub const FRESHNESS: &str = "freshness";
 /// Where new queries begin to read streams: `earliest`, `latest`, or empty for each kind's own default.
 pub const OFFSET_RESET: &str = "auto.offset.reset";
+/// Whose grammar and meaning statements have: `postgres` or `ksql`.
+pub const DIALECT: &str = "dialect";
+/// The case that names without quotes fold to: `lower` or `upper`; empty for the dialect's own.
+pub const IDENTIFIER_CASE: &str = "identifier_case";
 /// Whether a push query's portal gives what there is (`early`) or waits until it is full (`fill`).
 pub const PUSH_PORTAL: &str = "push.portal";
 
@@ -119,6 +128,12 @@ const VARIABLES: &[Variable] = &[
         "whether transactions refuse writes",
     ),
     variable(
+        DIALECT,
+        "postgres",
+        check::dialect,
+        "whose grammar and meaning statements have: postgres or ksql",
+    ),
+    variable(
         "extra_float_digits",
         "1",
         check::float_digits,
@@ -129,6 +144,12 @@ const VARIABLES: &[Variable] = &[
         "session",
         check::freshness,
         "what a pull query must cover: session, strong or any",
+    ),
+    variable(
+        IDENTIFIER_CASE,
+        "",
+        check::identifier_case,
+        "the case that names without quotes fold to: lower or upper; unset, the dialect's own",
     ),
     variable(
         "idle_in_transaction_session_timeout",
@@ -147,6 +168,42 @@ const VARIABLES: &[Variable] = &[
     variable("jit", "off", check::boolean, "accepted, without effect"),
     fixed("lc_collate", "C", "order of text"),
     fixed("lc_ctype", "C", "classes of characters"),
+    variable(
+        defaults::COLLECT_LIST_LIMIT,
+        "",
+        check::limit,
+        "most values of COLLECT_LIST",
+    ),
+    variable(
+        defaults::COLLECT_SET_LIMIT,
+        "",
+        check::limit,
+        "most values of COLLECT_SET",
+    ),
+    variable(
+        defaults::TOPIC_PREFIX,
+        "",
+        check::name,
+        "what the topics of results begin with, in front of the result's name",
+    ),
+    variable(
+        defaults::DEFAULT_KEY_FORMAT,
+        "",
+        check::name,
+        "format of keys where a statement tells none",
+    ),
+    variable(
+        defaults::DEFAULT_VALUE_FORMAT,
+        "",
+        check::name,
+        "format of values where a statement tells none",
+    ),
+    variable(
+        defaults::WRAP_SINGLE_VALUES,
+        "",
+        check::optional_boolean,
+        "whether a value of one column is an object where a statement does not say",
+    ),
     variable(
         "lock_timeout",
         "0",
@@ -330,6 +387,28 @@ impl Variables {
             "earliest" => Some(OffsetReset::Earliest),
             "latest" => Some(OffsetReset::Latest),
             _ => None,
+        }
+    }
+
+    /// How statements are read, and what they mean.
+    pub fn language(&self) -> Language {
+        let dialect: Dialect = self.get_ref(DIALECT).parse().unwrap_or_default();
+        let own = dialect.identifier_case();
+        Language {
+            dialect,
+            identifier_case: self.get_ref(IDENTIFIER_CASE).parse().unwrap_or(own),
+        }
+    }
+
+    /// How statements are read, and what holds where they say nothing.
+    pub fn style(&self) -> StatementStyle {
+        let settings = VARIABLES
+            .iter()
+            .map(|variable| (variable.name.to_owned(), self.value(variable)))
+            .collect();
+        StatementStyle {
+            language: self.language(),
+            defaults: PlanDefaults::from_settings(&settings),
         }
     }
 

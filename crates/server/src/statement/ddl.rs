@@ -7,6 +7,7 @@ use highwater_sql::{SourceKind, Statement, ast::Drop, ast::QueryTarget};
 
 use crate::{
     coordinator::{Created, Dropped, QueryChange},
+    planning::StatementStyle,
     session::{Notice, Outcome, Session, SessionResult, SourceStatement, blocking},
     sqlstate::{SqlError, code},
 };
@@ -44,11 +45,15 @@ pub async fn create(
         .variables
         .offset_reset()
         .unwrap_or(OffsetReset::Earliest);
+    let style = StatementStyle {
+        language: source.parsed.language,
+        ..session.variables.style()
+    };
     let (server, source) = (Arc::clone(&session.server), Arc::clone(source));
     let created = blocking(move || {
         server
             .coordinator
-            .create(&source.parsed.statement, &source.script, reset)
+            .create(&source.parsed.statement, &style, &source.script, reset)
     })
     .await??;
     if created == Created::Kept {
@@ -60,6 +65,35 @@ pub async fn create(
         });
     }
     Ok(Outcome::Done(format!("CREATE {}", kind_tag(kind))))
+}
+
+/// `INSERT INTO .. SELECT`. The query has caught up with its sources when this returns.
+pub async fn insert(
+    session: &mut Session,
+    source: &Arc<SourceStatement>,
+) -> SessionResult<Outcome> {
+    let reset = session
+        .variables
+        .offset_reset()
+        .unwrap_or(OffsetReset::Earliest);
+    let style = StatementStyle {
+        language: source.parsed.language,
+        ..session.variables.style()
+    };
+    let (server, source) = (Arc::clone(&session.server), Arc::clone(source));
+    let name = blocking(move || {
+        server
+            .coordinator
+            .insert(&source.parsed.statement, &style, &source.script, reset)
+    })
+    .await??;
+    session.notice(Notice {
+        severity: "NOTICE",
+        code: code::SUCCESSFUL_COMPLETION,
+        message: format!("query {name} inserts from now on"),
+        hint: Some(format!("TERMINATE {name} ends it")),
+    });
+    Ok(Outcome::Done("INSERT INTO".to_owned()))
 }
 
 /// `DROP STREAM|TABLE`.

@@ -12,7 +12,6 @@ use super::{functions, rows::SmallResult, unknown_relation};
 use crate::{
     catalog::{CatalogState, RelationEntry},
     session::{Rows, Session, SessionResult},
-    sqlstate::SqlError,
 };
 
 /// Tag of all forms.
@@ -165,6 +164,7 @@ fn role(relation: &Relation, column: &Column) -> &'static str {
 
 fn window_text(shape: &WindowShape) -> String {
     match shape {
+        WindowShape::Session { gap } => format!("session, gap {gap:?}"),
         WindowShape::Tumbling { size } => format!("tumbling, size {size:?}"),
         WindowShape::Hopping { size, advance } => {
             format!("hopping, size {size:?}, advance {advance:?}")

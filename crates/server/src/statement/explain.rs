@@ -115,6 +115,7 @@ async fn pull(
     let context = pull_context(session).await?;
     let query = session.server.coordinator.planner().rewrite_pull(
         query,
+        &session.variables.style(),
         script,
         context.catalog.as_ref(),
     )?;
@@ -141,9 +142,12 @@ async fn pull(
 
 fn push(session: &Session, query: &Query, script: &str) -> SessionResult<Vec<String>> {
     let coordinator = &session.server.coordinator;
-    let plan = coordinator
-        .planner()
-        .plan_push(query, script, coordinator.catalog().as_ref())?;
+    let plan = coordinator.planner().plan_push(
+        query,
+        &session.variables.style(),
+        script,
+        coordinator.catalog().as_ref(),
+    )?;
     let mut lines = explain_dataflow(&plan.plan, None);
     if let Some(limit) = plan.limit {
         lines.push(format!("Limit: {limit}"));
@@ -162,6 +166,7 @@ fn create(session: &Session, statement: &Statement, script: &str) -> SessionResu
         .unwrap_or(OffsetReset::Earliest);
     let Planned { relation, query } = coordinator.planner().plan_create(
         statement,
+        &session.variables.style(),
         script,
         catalog.as_ref(),
         relation,

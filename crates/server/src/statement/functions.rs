@@ -72,10 +72,11 @@ pub fn describe(session: &Session, name: &str, tag: &'static str) -> SessionResu
 }
 
 fn library(session: &Session) -> (SessionState, Dialect) {
-    (
-        session.state(),
-        session.server.coordinator.planner().dialect(),
-    )
+    let dialect = match session.variables.language().dialect {
+        highwater_sql::Dialect::Postgres => Dialect::Postgres,
+        highwater_sql::Dialect::Ksql => Dialect::Ksql,
+    };
+    (session.state(), dialect)
 }
 
 /// Whether the library's function is what the name means in the dialect.

@@ -37,7 +37,7 @@ pub fn describe(session: &Session, insert: &Insert) -> SessionResult<Described> 
     let relation = relation(&session.server, &insert.name)?;
     let targets = targets(&relation, &insert.columns)?;
     let InsertSource::Values(rows) = &insert.source else {
-        return Err(unsupported_source());
+        return Ok(Described::default());
     };
     let mut parameters = BTreeMap::new();
     for row in rows {
@@ -75,7 +75,9 @@ pub async fn run(
     let relation = relation(&server, &insert.name)?;
     let mut writer = RelationWriter::new(&server, Arc::clone(&relation))?;
     let InsertSource::Values(values) = &insert.source else {
-        return Err(unsupported_source());
+        return Err(SqlError::internal(
+            "an INSERT of a query has no rows of its own",
+        ));
     };
     let rows = evaluate(session, &relation, insert, values, parameters, script)?;
     let count = rows.rows;
@@ -83,11 +85,6 @@ pub async fn run(
     sync(&server, &ends).await?;
     session.written.note(ends);
     Ok(Outcome::Done(format!("INSERT 0 {count}")))
-}
-
-fn unsupported_source() -> SqlError {
-    SqlError::unsupported("INSERT INTO .. SELECT is not supported")
-        .with_hint("make a stream of the query with CREATE STREAM .. AS SELECT")
 }
 
 fn target_type(relation: &Relation, target: &Target) -> DataType {
@@ -119,6 +116,7 @@ fn evaluate(
         .collect();
     let mut timestamps = targets.contains(&Target::RowTime).then(Vec::new);
     let rowtime = Column {
+        headers: None,
         name: ROWTIME.to_owned(),
         data_type: rowtime_type(),
         key: false,

@@ -39,6 +39,7 @@ pub async fn rows(
     let context = pull_context(session).await?;
     let query = session.server.coordinator.planner().rewrite_pull(
         query,
+        &session.variables.style(),
         script,
         context.catalog.as_ref(),
     )?;
@@ -113,6 +114,7 @@ pub async fn describe(
     };
     let query = session.server.coordinator.planner().rewrite_pull(
         query,
+        &session.variables.style(),
         script,
         context.catalog.as_ref(),
     )?;

@@ -23,8 +23,7 @@ pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
     match show {
         Show::Streams { extended: true } => describe::sources(session, SourceKind::Stream, true),
         Show::Tables { extended: true } => describe::sources(session, SourceKind::Table, true),
-        Show::Topics { extended: true, .. }
-        | Show::Queries { extended: true } => {
+        Show::Topics { extended: true, .. } | Show::Queries { extended: true } => {
             Err(SqlError::unsupported(format!("{show} is not supported")))
         }
         Show::Functions => functions::show(session, TAG),

@@ -74,6 +74,14 @@ impl RelationWriter {
             )
             .with_hint("insert into what the query reads"));
         }
+        if relation.read_only {
+            return Err(SqlError::new(
+                code::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "cannot insert into \"{name}\": it was created with SOURCE, which makes it read-only"
+                ),
+            ));
+        }
         let encoder = RelationEncoder::new(&relation)?;
         Ok(Self {
             server: Arc::clone(server),
@@ -182,7 +190,9 @@ pub enum Target {
 /// Resolves the columns of `INSERT INTO name (..)` and `COPY name (..)`; none named means all in order.
 pub fn targets(relation: &Relation, names: &[String]) -> SessionResult<Vec<Target>> {
     if names.is_empty() {
-        return Ok((0..relation.columns.len()).map(Target::Column).collect());
+        let written = (0..relation.columns.len())
+            .filter(|column| relation.columns[*column].headers.is_none());
+        return Ok(written.map(Target::Column).collect());
     }
     let mut targets = Vec::with_capacity(names.len());
     for name in names {
@@ -191,6 +201,12 @@ pub fn targets(relation: &Relation, names: &[String]) -> SessionResult<Vec<Targe
             .iter()
             .position(|column| column.name == *name);
         let target = match declared {
+            Some(at) if relation.columns[at].headers.is_some() => {
+                return Err(SqlError::new(
+                    code::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!("column \"{name}\" shows headers, which no statement writes"),
+                ));
+            }
             Some(at) => Target::Column(at),
             None if name == highwater_planner::catalog::ROWTIME => Target::RowTime,
             None => {

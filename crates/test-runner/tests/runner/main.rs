@@ -28,8 +28,16 @@ fn suite(words: &[&str]) -> (usize, usize, String) {
 #[test]
 fn cases_that_are_right_pass() {
     let (passed, failed, text) = suite(&["--suite", &file("passing.json")]);
-    assert_eq!((passed, failed), (7, 0), "{text}");
-    assert_eq!(text, "7 passed, 0 failed\n");
+    assert_eq!((passed, failed), (8, 0), "{text}");
+    assert_eq!(text, "8 passed, 0 failed\n");
+}
+
+/// What ksqlDB's dialect means, by behaviour: each file of the folder is about one part of the language.
+#[test]
+fn the_dialect_of_ksqldb_has_its_meaning() {
+    let (passed, failed, text) = suite(&["--suite", &file("ksql")]);
+    assert_eq!(failed, 0, "{text}");
+    assert!(passed > 50, "the cases are all there: {passed}");
 }
 
 #[test]
@@ -58,9 +66,9 @@ fn cases_can_be_chosen() {
     assert_eq!(passed, 1);
     assert!(text.starts_with("PASS passing - a tombstone removes a row\n"));
     let (passed, _, _) = suite(&["--suite", &path, "--without", "delimited"]);
-    assert_eq!(passed, 5, "words count in any case, of formats too");
+    assert_eq!(passed, 6, "words count in any case, of formats too");
     let (passed, _, _) = suite(&["--suite", &path, "--without", "DELIM"]);
-    assert_eq!(passed, 7, "a part of a word does not count");
+    assert_eq!(passed, 8, "a part of a word does not count");
 }
 
 #[test]
@@ -89,11 +97,11 @@ fn a_script_is_tested_with_files() {
     );
     let right = write(
         "right.json",
-        r#"{"outputs": [{"topic": "long_rides", "key": 1, "value": {"km": 11.5}}]}"#,
+        r#"{"outputs": [{"topic": "LONG_RIDES", "key": 1, "value": {"KM": 11.5}}]}"#,
     );
     let wrong = write(
         "wrong.json",
-        r#"{"outputs": [{"topic": "long_rides", "key": 1, "value": {"km": 12}}]}"#,
+        r#"{"outputs": [{"topic": "LONG_RIDES", "key": 1, "value": {"KM": 12}}]}"#,
     );
     let actual = folder.path().join("actual.json").display().to_string();
     let files = ["--sql-file", &sql, "--input-file", &input];
@@ -110,7 +118,15 @@ fn a_script_is_tested_with_files() {
     assert_eq!(exit(&["--actual-file", &actual]), good);
     assert_eq!(
         fs::read_to_string(&actual).expect("written"),
-        "{\"outputs\": [\n  {\"topic\":\"long_rides\",\"key\":1,\"value\":{\"km\":11.5},\"timestamp\":7}\n]}\n"
+        "{\"outputs\": [\n  {\"topic\":\"LONG_RIDES\",\"key\":1,\"value\":{\"KM\":11.5},\"timestamp\":7}\n]}\n"
+    );
+    let folded = write(
+        "folded.json",
+        r#"{"outputs": [{"topic": "long_rides", "key": 1, "value": {"km": 11.5}}]}"#,
+    );
+    assert_eq!(
+        exit(&["--output-file", &folded, "--dialect", "postgres"]),
+        good
     );
     // What came out of one run can be the expectation of the next.
     assert_eq!(exit(&["--output-file", &actual]), good);

@@ -13,8 +13,12 @@ use arrow::{
 use highwater_planner::dataflow::{AggregateCall, AggregateFunction};
 
 use super::{
+    adapters::{Elements, OrZero},
+    collect::{Choice, Collect},
+    counted::{Counted, Shape},
     distinct::Distinct,
     min_max::{BytesExtreme, Multiset, PrimitiveExtreme},
+    moments::{Moments, Statistic},
     sum::{AvgDecimal, AvgFloat, SumDecimal, SumFloat, SumInteger},
 };
 use crate::error::{ExecError, ExecResult};
@@ -67,6 +71,19 @@ impl Input<'_> {
         }
     }
 
+    /// As [`Input::for_each`], for rows without an argument too.
+    pub fn for_each_with_nulls(&self, mut visit: impl FnMut(usize, usize, i64)) {
+        for (row, &group) in self.groups.iter().enumerate() {
+            let filtered = self
+                .filter
+                .is_some_and(|filter| filter.is_null(row) || !filter.value(row));
+            if !filtered {
+                let diff = self.diffs.map_or(1, |diffs| i64::from(diffs[row]));
+                visit(row, group as usize, diff);
+            }
+        }
+    }
+
     /// The argument; calls other than COUNT(*) have one.
     pub fn argument(&self) -> ExecResult<&ArrayRef> {
         self.values
@@ -84,6 +101,9 @@ pub trait Accumulator: Send {
 
     /// Results of the given groups.
     fn evaluate(&self, groups: &[u32]) -> ExecResult<ArrayRef>;
+
+    /// Folds what is in one group into another; the first keeps it until it is emptied.
+    fn merge(&mut self, into: u32, from: u32);
 
     /// Empties a group.
     fn reset(&mut self, group: u32);
@@ -134,8 +154,54 @@ fn plain(
         return Ok(Box::new(Count::default()));
     }
     let argument = argument.ok_or_else(unsupported)?;
+    let output = &call.output_type;
+    let collect = |choice, single, ignore_nulls| {
+        Collect::new(argument, output, choice, single, ignore_nulls, changing)
+            .map(|collect| Box::new(collect) as Box<dyn Accumulator>)
+    };
     Ok(match call.function {
         AggregateFunction::Count => unreachable!("handled above"),
+        AggregateFunction::SumOrZero => or_zero(call, AggregateFunction::Sum, argument, changing)?,
+        AggregateFunction::AvgOrZero => or_zero(call, AggregateFunction::Avg, argument, changing)?,
+        AggregateFunction::SumList => {
+            let DataType::List(element) = argument else {
+                return Err(unsupported());
+            };
+            let element = element.data_type();
+            let sum = or_zero(call, AggregateFunction::Sum, element, changing)?;
+            Box::new(Elements::new(sum))
+        }
+        AggregateFunction::CollectList { limit } => collect(Choice::First(limit), false, false)?,
+        AggregateFunction::CollectSet { limit } => {
+            collect(Choice::FirstDistinct(limit), false, false)?
+        }
+        AggregateFunction::Earliest {
+            count,
+            ignore_nulls,
+        } => collect(
+            Choice::First(count.unwrap_or(1)),
+            count.is_none(),
+            ignore_nulls,
+        )?,
+        AggregateFunction::Latest {
+            count,
+            ignore_nulls,
+        } => collect(
+            Choice::Last(count.unwrap_or(1)),
+            count.is_none(),
+            ignore_nulls,
+        )?,
+        AggregateFunction::TopK { count } => collect(Choice::Greatest(count), false, true)?,
+        AggregateFunction::TopKDistinct { count } => {
+            collect(Choice::GreatestDistinct(count), false, true)?
+        }
+        AggregateFunction::Histogram => Box::new(Counted::new(argument, output, Shape::Histogram)?),
+        AggregateFunction::Attr => Box::new(Counted::new(argument, output, Shape::OnlyValue)?),
+        AggregateFunction::Variance => Box::new(Moments::new(Statistic::Variance)),
+        AggregateFunction::StandardDeviation => {
+            Box::new(Moments::new(Statistic::StandardDeviation))
+        }
+        AggregateFunction::Correlation => Box::new(Moments::new(Statistic::Correlation)),
         AggregateFunction::Sum => match (&call.output_type, argument) {
             (DataType::Int64, DataType::Int16 | DataType::Int32 | DataType::Int64) => {
                 Box::new(SumInteger::default())
@@ -155,7 +221,8 @@ fn plain(
                 | DataType::Int32
                 | DataType::Int64
                 | DataType::Float32
-                | DataType::Float64,
+                | DataType::Float64
+                | DataType::Decimal128(..),
             ) => Box::new(AvgFloat::default()),
             (DataType::Decimal128(..), DataType::Decimal128(_, scale)) => {
                 Box::new(AvgDecimal::new(call.output_type.clone(), *scale))
@@ -190,6 +257,28 @@ fn plain(
     })
 }
 
+/// SUM or AVG under ksqlDB's rules, over the one that sums widely enough.
+fn or_zero(
+    call: &AggregateCall,
+    function: AggregateFunction,
+    argument: &DataType,
+    changing: bool,
+) -> ExecResult<Box<dyn Accumulator>> {
+    let wide = match (function, argument) {
+        (AggregateFunction::Avg, _) => DataType::Float64,
+        (_, DataType::Int16 | DataType::Int32) => DataType::Int64,
+        (_, DataType::Float32) => DataType::Float64,
+        (_, other) => other.clone(),
+    };
+    let inner = AggregateCall {
+        function,
+        output_type: wide,
+        ..call.clone()
+    };
+    let inner = plain(&inner, Some(argument), changing)?;
+    Ok(Box::new(OrZero::new(inner, &call.output_type)?))
+}
+
 /// COUNT(*) and COUNT(x).
 #[derive(Default)]
 struct Count {
@@ -210,6 +299,10 @@ impl Accumulator for Count {
         Ok(std::sync::Arc::new(Int64Array::from_iter_values(
             groups.iter().map(|&group| self.counts[group as usize]),
         )))
+    }
+
+    fn merge(&mut self, into: u32, from: u32) {
+        self.counts[into as usize] += self.counts[from as usize];
     }
 
     fn reset(&mut self, group: u32) {

@@ -9,8 +9,11 @@ use arrow::{
     row::{RowConverter, SortField},
 };
 
-use super::accumulator::{Accumulator, Input, read, read_bytes, write_bytes};
-use crate::error::ExecResult;
+use super::{
+    accumulator::{Accumulator, Input, read, read_bytes, write_bytes},
+    min_max::merge_counts,
+};
+use crate::error::{ExecError, ExecResult};
 
 /// Counts values in front of another accumulator.
 pub struct Distinct {
@@ -73,6 +76,33 @@ impl Accumulator for Distinct {
 
     fn evaluate(&self, groups: &[u32]) -> ExecResult<ArrayRef> {
         self.inner.evaluate(groups)
+    }
+
+    fn merge(&mut self, into: u32, from: u32) {
+        // The inner aggregate of both together is not that of each: what both have seen would count twice. It is folded anew.
+        merge_counts(&mut self.seen, into, from);
+        self.inner.reset(into);
+        let parser = self.converter.parser();
+        let values = self.seen[into as usize]
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(value, _)| parser.parse(value));
+        let folded = self
+            .converter
+            .convert_rows(values)
+            .map_err(ExecError::from)
+            .and_then(|columns| {
+                let Some(values) = columns.first() else {
+                    return Ok(());
+                };
+                self.inner.update(Input {
+                    groups: &vec![into; values.len()],
+                    values: Some(values),
+                    filter: None,
+                    diffs: None,
+                })
+            });
+        debug_assert!(folded.is_ok(), "values that were folded once fold again");
     }
 
     fn reset(&mut self, group: u32) {

@@ -30,8 +30,20 @@ use crate::{
     state::StateChanges,
 };
 
+/// How groups are kept and when their rows are given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GroupOptions {
+    /// Rows of the input can be taken back.
+    pub changing: bool,
+    /// A window's row is given once, when it closes.
+    pub finals_only: bool,
+    /// A group keeps its row when all its rows have been taken back.
+    pub keeps_empty: bool,
+}
+
 /// See the module.
 pub struct Aggregate {
+    options: GroupOptions,
     schema: SchemaRef,
     group_columns: Vec<usize>,
     calls: Vec<(AggregateCall, Box<dyn Accumulator>)>,
@@ -41,6 +53,8 @@ pub struct Aggregate {
     /// Rows in each group; at zero its row is gone, unless it is the one global group.
     rows: Vec<i64>,
     rowtimes: Vec<i64>,
+    /// Groups that have or had rows.
+    known: Vec<bool>,
     touched: Touched,
     dirty: Dirty,
     /// Groups whose removal a checkpoint is writing. They are forgotten once it is written: until then the database still has their old state,
@@ -81,15 +95,14 @@ struct Dirty {
 }
 
 impl Aggregate {
-    /// `input` is the schema of the input, `schema` that of the output: the group columns, then one column a call. `changing` says that input
-    /// rows can be taken back.
+    /// `input` is the schema of the input, `schema` that of the output: the group columns, then one column a call.
     pub fn new(
         input: &SchemaRef,
         schema: SchemaRef,
         group: &[usize],
         calls: &[AggregateCall],
         window: Option<&WindowSpec>,
-        changing: bool,
+        options: GroupOptions,
     ) -> ExecResult<Self> {
         let field = |&column: &usize| SortField::new(input.field(column).data_type().clone());
         let converter = if group.is_empty() {
@@ -106,7 +119,7 @@ impl Aggregate {
             .iter()
             .map(|call| {
                 let argument = call.argument.map(|column| input.field(column).data_type());
-                Ok((call.clone(), accumulator(call, argument, changing)?))
+                Ok((call.clone(), accumulator(call, argument, options.changing)?))
             })
             .collect::<ExecResult<Vec<_>>>()?;
         let window = match window {
@@ -122,6 +135,8 @@ impl Aggregate {
             None => None,
         };
         Ok(Self {
+            options,
+            known: Vec::new(),
             schema,
             group_columns: group.to_vec(),
             calls,
@@ -177,6 +192,7 @@ impl Aggregate {
         let capacity = self.groups.capacity();
         self.rows.resize(capacity, 0);
         self.rowtimes.resize(capacity, i64::MIN);
+        self.known.resize(capacity, false);
         self.touched.marks.resize(capacity, false);
         self.dirty.marks.resize(capacity, false);
         for (_, accumulator) in &mut self.calls {
@@ -204,19 +220,49 @@ impl Aggregate {
         for (&group, bytes) in made.iter().zip(stored) {
             let Some(bytes) = bytes else { continue };
             known += 1;
-            let mut bytes = bytes.as_slice();
-            self.rows[group as usize] = i64::from_le_bytes(read(&mut bytes)?);
-            self.rowtimes[group as usize] = i64::from_le_bytes(read(&mut bytes)?);
-            for (_, accumulator) in &mut self.calls {
-                accumulator.load(group, &mut bytes)?;
-            }
+            self.load_group(group, &bytes)?;
         }
         Ok(known)
     }
 
-    /// Whether a group has a row in the result: while rows are in it, and always for the one global group.
+    fn load_group(&mut self, group: u32, mut bytes: &[u8]) -> ExecResult<()> {
+        self.known[group as usize] = true;
+        self.rows[group as usize] = i64::from_le_bytes(read(&mut bytes)?);
+        self.rowtimes[group as usize] = i64::from_le_bytes(read(&mut bytes)?);
+        for (_, accumulator) in &mut self.calls {
+            accumulator.load(group, &mut bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Windows that give their final row must be in memory when they close, whether or not a row names them again after a restart.
+    fn load_open_windows(&mut self, context: &StepContext<'_>) -> ExecResult<()> {
+        let (true, None, Some(state)) = (self.options.finals_only, self.cold, &context.state)
+        else {
+            return Ok(());
+        };
+        self.cold = Some(false);
+        for (key, value) in state.entries()? {
+            let (group, _) = self.groups.intern(&key);
+            self.make_room();
+            self.load_group(group, &value)?;
+            let starts = self.key_columns(&[group])?;
+            let start = &starts[starts.len() - 2];
+            let start = compute::cast(start, &crate::delta::rowtime_type())?;
+            let start = start.as_primitive::<arrow::datatypes::TimestampMillisecondType>();
+            if let Some(window) = &mut self.window {
+                window.starts.entry(start.value(0)).or_default().push(group);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a group has a row in the result: while rows are in it, always for the one global group, and from the first row on where groups
+    /// keep theirs.
     fn has_row(&self, group: u32) -> bool {
-        self.rows[group as usize] > 0 || self.converter.is_none()
+        self.rows[group as usize] > 0
+            || self.converter.is_none()
+            || (self.options.keeps_empty && self.known[group as usize])
     }
 
     /// Without GROUP BY there is one row from the beginning on, even over no input.
@@ -347,6 +393,39 @@ impl Aggregate {
         )?))
     }
 
+    /// Ends a step without giving what changed in it.
+    fn leave_touched(&mut self) {
+        let touched = std::mem::take(&mut self.touched);
+        self.touched.marks = touched.marks;
+        for group in touched.groups {
+            self.touched.marks[group as usize] = false;
+        }
+    }
+
+    /// The rows of the windows that close now, in the order of their state keys: by window, then by group.
+    fn finals(&self) -> ExecResult<Option<Delta>> {
+        let Some(window) = &self.window else {
+            return Ok(None);
+        };
+        let mut closed: Vec<u32> = window
+            .closed()
+            .flat_map(|(_, groups)| groups)
+            .copied()
+            .filter(|&group| self.has_row(group))
+            .collect();
+        if closed.is_empty() {
+            return Ok(None);
+        }
+        closed.sort_by_key(|&group| self.groups.key(group));
+        let mut columns = self.key_columns(&closed)?;
+        columns.extend(self.evaluate(&closed)?);
+        let times = closed
+            .iter()
+            .map(|&group| self.rowtimes[group as usize])
+            .collect();
+        Delta::from_columns(&self.schema, columns, rowtime_array(times), None).map(Some)
+    }
+
     fn mark_dirty(&mut self, group: u32) {
         if !std::mem::replace(&mut self.dirty.marks[group as usize], true) {
             self.dirty.groups.push(group);
@@ -357,6 +436,7 @@ impl Aggregate {
     fn forget(&mut self, group: u32) {
         self.rows[group as usize] = 0;
         self.rowtimes[group as usize] = i64::MIN;
+        self.known[group as usize] = false;
         for (_, accumulator) in &mut self.calls {
             accumulator.reset(group);
         }
@@ -395,6 +475,11 @@ impl WindowExpiry {
     fn new(window: &WindowSpec, start_type: DataType) -> ExecResult<Self> {
         let size = match window.shape {
             WindowShape::Tumbling { size } | WindowShape::Hopping { size, .. } => size,
+            WindowShape::Session { .. } => {
+                return Err(ExecError::Internal(
+                    "sessions are no windows by time".into(),
+                ));
+            }
         };
         Ok(Self {
             lifetime: millis(size).saturating_add(millis(window.grace)),
@@ -434,17 +519,21 @@ impl WindowExpiry {
         Ok(())
     }
 
-    fn take_closed(&mut self) -> Vec<u32> {
-        // Closed: start + size + grace <= stream time.
-        let first_open = self
-            .stream_time
+    /// Start of the first window that is still open: start + size + grace is beyond stream time.
+    fn first_open(&self) -> i64 {
+        self.stream_time
             .saturating_sub(self.lifetime)
-            .saturating_add(1);
-        if self
-            .starts
-            .first_key_value()
-            .is_none_or(|(start, _)| *start >= first_open)
-        {
+            .saturating_add(1)
+    }
+
+    /// The windows that are closed and not dropped yet, with their groups.
+    fn closed(&self) -> impl Iterator<Item = (&i64, &Vec<u32>)> {
+        self.starts.range(..self.first_open())
+    }
+
+    fn take_closed(&mut self) -> Vec<u32> {
+        let first_open = self.first_open();
+        if self.closed().next().is_none() {
             return Vec::new();
         }
         let open = self.starts.split_off(&first_open);
@@ -475,6 +564,7 @@ impl Operator for Aggregate {
         _output: &mut Vec<Delta>,
     ) -> ExecResult<()> {
         self.start_global(context)?;
+        self.load_open_windows(context)?;
         let groups = self.intern(&delta, context)?;
         self.remember_old(&groups)?;
         let columns = delta.columns();
@@ -491,6 +581,7 @@ impl Operator for Aggregate {
         let diffs = delta.diffs();
         for (row, (&group, &time)) in groups.iter().zip(times).enumerate() {
             self.rows[group as usize] += diffs.map_or(1, |diffs| i64::from(diffs[row]));
+            self.known[group as usize] = true;
             let rowtime = &mut self.rowtimes[group as usize];
             *rowtime = (*rowtime).max(time);
         }
@@ -510,7 +601,7 @@ impl Operator for Aggregate {
             let group = self.touched.groups[position];
             self.mark_dirty(group);
             if self.rows[group as usize] == 0 {
-                if self.converter.is_some() {
+                if self.converter.is_some() && !self.options.keeps_empty {
                     self.rowtimes[group as usize] = i64::MIN;
                 }
                 // What rounding left of taken-back numbers must not seep into the group's next life.
@@ -519,7 +610,12 @@ impl Operator for Aggregate {
                 }
             }
         }
-        output.extend(self.consolidated()?);
+        if self.options.finals_only {
+            self.leave_touched();
+            output.extend(self.finals()?);
+        } else {
+            output.extend(self.consolidated()?);
+        }
         self.drop_closed_windows();
         Ok(())
     }

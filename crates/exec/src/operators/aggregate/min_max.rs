@@ -3,12 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use arrow::{
-    array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, new_null_array},
+    array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray},
     datatypes::{ArrowNativeTypeOp, DataType, ToByteSlice},
-    row::{RowConverter, Rows, SortField},
 };
 
-use super::accumulator::{Accumulator, Input, read, read_bytes, write_bytes};
+use super::{
+    accumulator::{Accumulator, Input, read, read_bytes, write_bytes},
+    ordered_bytes::OrderedBytes,
+};
 use crate::error::{ExecError, ExecResult};
 
 /// MIN or MAX of a fixed-width type, over rows that are only added.
@@ -68,6 +70,17 @@ where
         Ok(Arc::new(values.with_data_type(self.data_type.clone())))
     }
 
+    fn merge(&mut self, into: u32, from: u32) {
+        let Some(other) = self.extremes[from as usize] else {
+            return;
+        };
+        let extreme = &mut self.extremes[into as usize];
+        *extreme = Some(match *extreme {
+            Some(own) if self.max == own.is_gt(other) => own,
+            _ => other,
+        });
+    }
+
     fn reset(&mut self, group: u32) {
         self.extremes[group as usize] = None;
     }
@@ -96,38 +109,6 @@ where
             });
         };
         Ok(())
-    }
-}
-
-/// Values of one type in a byte form whose order is SQL order.
-struct OrderedBytes {
-    data_type: DataType,
-    converter: RowConverter,
-}
-
-impl OrderedBytes {
-    fn new(data_type: &DataType) -> ExecResult<Self> {
-        let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
-        Ok(Self {
-            data_type: data_type.clone(),
-            converter,
-        })
-    }
-
-    fn encode(&self, values: &ArrayRef) -> ExecResult<Rows> {
-        Ok(self
-            .converter
-            .convert_columns(std::slice::from_ref(values))?)
-    }
-
-    /// One value an entry, NULL for none.
-    fn decode<'a>(&self, values: impl Iterator<Item = Option<&'a [u8]>>) -> ExecResult<ArrayRef> {
-        let parser = self.converter.parser();
-        let null = self.encode(&new_null_array(&self.data_type, 1))?;
-        let null = null.row(0).data();
-        let rows = values.map(|value| parser.parse(value.unwrap_or(null)));
-        let column = self.converter.convert_rows(rows)?.pop();
-        column.ok_or_else(|| ExecError::Internal("a row converter lost its column".into()))
     }
 }
 
@@ -181,6 +162,19 @@ impl Accumulator for BytesExtreme {
         )
     }
 
+    fn merge(&mut self, into: u32, from: u32) {
+        let Some(other) = self.extremes[from as usize].clone() else {
+            return;
+        };
+        let extreme = &mut self.extremes[into as usize];
+        if extreme
+            .as_ref()
+            .is_none_or(|own| self.max == (other > *own))
+        {
+            *extreme = Some(other);
+        }
+    }
+
     fn reset(&mut self, group: u32) {
         self.extremes[group as usize] = None;
     }
@@ -197,6 +191,14 @@ impl Accumulator for BytesExtreme {
         let stored = read_bytes(bytes)?;
         self.extremes[group as usize] = (!stored.is_empty()).then(|| stored.into());
         Ok(())
+    }
+}
+
+/// Adds the counts of one group to another's.
+pub fn merge_counts(groups: &mut [BTreeMap<Box<[u8]>, i64>], into: u32, from: u32) {
+    for (value, count) in groups[from as usize].clone() {
+        let merged = groups[into as usize].entry(value).or_insert(0);
+        *merged += count;
     }
 }
 
@@ -254,6 +256,10 @@ impl Accumulator for Multiset {
             };
             extreme.map(|(value, _)| value.as_ref())
         }))
+    }
+
+    fn merge(&mut self, into: u32, from: u32) {
+        merge_counts(&mut self.groups, into, from);
     }
 
     fn reset(&mut self, group: u32) {

@@ -40,6 +40,12 @@ impl ExactSums {
         (count != 0).then(|| (self.sums[group as usize], count))
     }
 
+    fn merge(&mut self, into: u32, from: u32) {
+        let (sum, count) = (self.sums[from as usize], self.counts[from as usize]);
+        self.sums[into as usize] = self.sums[into as usize].wrapping_add(sum);
+        self.counts[into as usize] += count;
+    }
+
     fn reset(&mut self, group: u32) {
         self.sums[group as usize] = 0;
         self.counts[group as usize] = 0;
@@ -62,6 +68,10 @@ macro_rules! delegate_state {
     ($field:ident) => {
         fn resize(&mut self, groups: usize) {
             self.$field.resize(groups);
+        }
+
+        fn merge(&mut self, into: u32, from: u32) {
+            self.$field.merge(into, from);
         }
 
         fn reset(&mut self, group: u32) {
@@ -247,6 +257,16 @@ impl FloatSums {
         };
         input.for_each(|row, group, diff| self.0[group].add(values[row], diff));
         Ok(())
+    }
+
+    fn merge(&mut self, into: u32, from: u32) {
+        let other = self.0[from as usize];
+        let own = &mut self.0[into as usize];
+        own.finite += other.finite;
+        own.count += other.count;
+        own.nan += other.nan;
+        own.positive += other.positive;
+        own.negative += other.negative;
     }
 
     fn reset(&mut self, group: u32) {

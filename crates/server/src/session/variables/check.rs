@@ -2,6 +2,8 @@
 
 use arrow::array::timezone::Tz;
 
+use highwater_sql::{Dialect, IdentifierCase};
+
 use crate::config::HumanDuration;
 
 /// Longest value of a free-form variable, as PostgreSQL cuts names.
@@ -111,6 +113,44 @@ pub(super) fn float_digits(value: &str) -> Checked {
     match value.trim().parse::<i32>() {
         Ok(digits @ -15..=3) => Ok(digits.to_string()),
         _ => Err("use a number between -15 and 3"),
+    }
+}
+
+pub(super) fn dialect(value: &str) -> Checked {
+    let known = value.trim().parse::<Dialect>();
+    known
+        .map(|dialect| dialect.to_string())
+        .map_err(|_| "use postgres or ksql")
+}
+
+pub(super) fn identifier_case(value: &str) -> Checked {
+    let value = value.trim();
+    if value.is_empty() {
+        return Ok(String::new());
+    }
+    let known = value.parse::<IdentifierCase>();
+    known
+        .map(|case| case.to_string())
+        .map_err(|_| "use lower or upper")
+}
+
+/// A number above 0, or nothing.
+pub(super) fn limit(value: &str) -> Checked {
+    match value.trim() {
+        "" => Ok(String::new()),
+        value => match value.parse::<usize>() {
+            Ok(limit) if limit > 0 => Ok(limit.to_string()),
+            _ => Err("use a number above 0"),
+        },
+    }
+}
+
+/// TRUE, FALSE or nothing.
+pub(super) fn optional_boolean(value: &str) -> Checked {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "" => Ok(String::new()),
+        value @ ("true" | "false") => Ok(value.to_owned()),
+        _ => Err("use true or false"),
     }
 }
 

@@ -1,0 +1,532 @@
+//! GROUP BY over session windows: rows of one key that are no further apart than the gap share a session.
+//!
+//! Sessions grow and merge, so a row can change the bounds under which a group's result stands: the old rows of all sessions that a step touched
+//! are taken back, then the new ones are given. Rows are taken one by one in their order, since each can move stream time and merge what
+//! those before it have made; they are folded in runs, as only a merge needs its sessions up to date.
+//!
+//! A row is late when the session that it would make or join ends before stream time minus gap and grace. Sessions of which that is true can
+//! be joined by no row any more, and their state is dropped.
+//!
+//! State, by key: `sessions u32 | start i64 | end i64 | one saved state per call, ..`, and the slot's stream time under an empty key.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use arrow::{
+    array::{ArrayRef, AsArray},
+    compute,
+    datatypes::SchemaRef,
+    row::{RowConverter, SortField},
+};
+use highwater_planner::dataflow::AggregateCall;
+
+use super::{
+    accumulator::{Accumulator, Input, accumulator, read},
+    groups::Groups,
+};
+use crate::{
+    delta::{Delta, rowtime_array},
+    error::{ExecError, ExecResult},
+    operator::{Operator, StepContext},
+    state::StateChanges,
+};
+
+/// State key of the slot's stream time: no encoded key is empty.
+const STREAM_TIME_KEY: &[u8] = b"";
+
+/// Lengths of session windows, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionTimes {
+    /// Rows this far apart still share a session.
+    pub gap: i64,
+    /// How much later than the gap a row may come.
+    pub grace: i64,
+    /// Only what is closed is given, once.
+    pub finals_only: bool,
+}
+
+/// See the module.
+pub struct SessionAggregate {
+    schema: SchemaRef,
+    group_columns: Vec<usize>,
+    calls: Vec<(AggregateCall, Box<dyn Accumulator>)>,
+    converter: RowConverter,
+    times: SessionTimes,
+    keys: Groups,
+    /// Sessions of each key by their start.
+    sessions: Vec<BTreeMap<i64, Session>>,
+    /// Sessions by their end, with key and start: what closes next comes first.
+    by_end: BTreeSet<(i64, u32, i64)>,
+    numbers: Numbers,
+    stream_time: i64,
+    step: StepChanges,
+    dirty: BTreeSet<u32>,
+    /// Keys without sessions whose removal the checkpoint under way is writing; forgotten by the next one, when the database cannot bring them back.
+    leaving: Vec<u32>,
+    stream_time_dirty: bool,
+    loaded: bool,
+    cold: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Session {
+    end: i64,
+    /// Where the accumulators hold it.
+    number: u32,
+}
+
+/// Numbers of sessions in the accumulators.
+#[derive(Default)]
+struct Numbers {
+    used: u32,
+    free: Vec<u32>,
+}
+
+impl Numbers {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.used += 1;
+            self.used - 1
+        })
+    }
+}
+
+/// What a step has changed, by key, in the order in which keys were first touched.
+#[derive(Default)]
+struct StepChanges {
+    keys: Vec<u32>,
+    touched: BTreeSet<u32>,
+    /// Bounds and values of the sessions that were there before and have changed: position in `old_values`.
+    old: BTreeMap<u32, Vec<(i64, i64, usize)>>,
+    old_values: Vec<Vec<ArrayRef>>,
+    /// Numbers of the sessions that the step made or changed.
+    changed: BTreeSet<u32>,
+    /// Rows that wait to be folded: the first one and the session of each.
+    first_pending: usize,
+    pending: Vec<u32>,
+}
+
+impl SessionAggregate {
+    /// `input` is the schema of the input, `schema` that of the output: group columns, the two bounds, then one column a call.
+    pub fn new(
+        input: &SchemaRef,
+        schema: SchemaRef,
+        group: &[usize],
+        calls: &[AggregateCall],
+        times: SessionTimes,
+    ) -> ExecResult<Self> {
+        let fields = group
+            .iter()
+            .map(|&column| SortField::new(input.field(column).data_type().clone()))
+            .collect();
+        let calls = calls
+            .iter()
+            .map(|call| {
+                let argument = call.argument.map(|column| input.field(column).data_type());
+                Ok((call.clone(), accumulator(call, argument, false)?))
+            })
+            .collect::<ExecResult<Vec<_>>>()?;
+        Ok(Self {
+            schema,
+            group_columns: group.to_vec(),
+            calls,
+            converter: RowConverter::new(fields)?,
+            times,
+            keys: Groups::default(),
+            sessions: Vec::new(),
+            by_end: BTreeSet::new(),
+            numbers: Numbers::default(),
+            stream_time: i64::MIN,
+            step: StepChanges::default(),
+            dirty: BTreeSet::new(),
+            leaving: Vec::new(),
+            stream_time_dirty: false,
+            loaded: false,
+            cold: false,
+        })
+    }
+
+    /// Stream time survives a restart: it decides which rows are late.
+    fn load_stream_time(&mut self, context: &StepContext<'_>) -> ExecResult<()> {
+        if std::mem::replace(&mut self.loaded, true) {
+            return Ok(());
+        }
+        let Some(state) = &context.state else {
+            return Ok(());
+        };
+        self.cold = !state.is_empty()?;
+        if let Some(bytes) = state.get(STREAM_TIME_KEY)? {
+            self.stream_time = i64::from_le_bytes(read(&mut bytes.as_slice())?);
+        }
+        if self.times.finals_only {
+            // Sessions that give their final row must be in memory when they close.
+            for (key, value) in state.entries()? {
+                if *key != *STREAM_TIME_KEY {
+                    let (key, _) = self.keys.intern(&key);
+                    self.sessions
+                        .resize_with(self.keys.capacity(), BTreeMap::new);
+                    self.load_sessions(key, &value)?;
+                }
+            }
+            self.cold = false;
+        }
+        Ok(())
+    }
+
+    /// The key of each row; its sessions are in memory afterwards.
+    fn intern(&mut self, delta: &Delta, context: &StepContext<'_>) -> ExecResult<Vec<u32>> {
+        let columns = delta.columns();
+        let key: Vec<ArrayRef> = self
+            .group_columns
+            .iter()
+            .map(|&column| Arc::clone(&columns[column]))
+            .collect();
+        let encoded = self.converter.convert_columns(&key)?;
+        let mut keys = Vec::with_capacity(delta.rows());
+        let mut made = Vec::new();
+        for key in &encoded {
+            let (number, new) = self.keys.intern(key.data());
+            keys.push(number);
+            if new {
+                made.push(number);
+            }
+        }
+        self.sessions
+            .resize_with(self.keys.capacity(), BTreeMap::new);
+        if let (true, Some(state)) = (self.cold && !made.is_empty(), &context.state) {
+            let stored = state.multi_get(made.iter().map(|&key| self.keys.key(key)))?;
+            for (&key, bytes) in made.iter().zip(stored) {
+                if let Some(bytes) = bytes {
+                    self.load_sessions(key, &bytes)?;
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    fn load_sessions(&mut self, key: u32, mut bytes: &[u8]) -> ExecResult<()> {
+        for _ in 0..u32::from_le_bytes(read(&mut bytes)?) {
+            let start = i64::from_le_bytes(read(&mut bytes)?);
+            let end = i64::from_le_bytes(read(&mut bytes)?);
+            let number = self.new_number();
+            for (_, accumulator) in &mut self.calls {
+                accumulator.load(number, &mut bytes)?;
+            }
+            self.sessions[key as usize].insert(start, Session { end, number });
+            self.by_end.insert((end, key, start));
+        }
+        Ok(())
+    }
+
+    fn new_number(&mut self) -> u32 {
+        let number = self.numbers.take();
+        for (_, accumulator) in &mut self.calls {
+            accumulator.resize(self.numbers.used as usize);
+        }
+        number
+    }
+
+    fn closed_before(&self) -> i64 {
+        self.stream_time
+            .saturating_sub(self.times.gap)
+            .saturating_sub(self.times.grace)
+    }
+
+    /// The session that a row belongs to, after merging what it ties together; `None` for a late row.
+    fn place(&mut self, key: u32, time: i64, delta: &Delta, row: usize) -> ExecResult<Option<u32>> {
+        if time > self.stream_time {
+            self.stream_time = time;
+            self.stream_time_dirty = true;
+        }
+        let gap = self.times.gap;
+        let near: Vec<(i64, Session)> = self.sessions[key as usize]
+            .range(..=time.saturating_add(gap))
+            .rev()
+            .take_while(|(_, session)| session.end >= time.saturating_sub(gap))
+            .map(|(start, session)| (*start, *session))
+            .collect();
+        let start = near.iter().map(|(start, _)| *start).fold(time, i64::min);
+        let end = near
+            .iter()
+            .map(|(_, session)| session.end)
+            .fold(time, i64::max);
+        if end < self.closed_before() {
+            return Ok(None);
+        }
+        if !self.step.touched.contains(&key) {
+            self.step.touched.insert(key);
+            self.step.keys.push(key);
+        }
+        self.dirty.insert(key);
+        for (start, session) in &near {
+            self.remember(key, *start, *session)?;
+        }
+        // Nearest first; the earliest one keeps its number and takes the others in, in the order of their times.
+        let mut oldest_first = near.iter().rev();
+        let number = match oldest_first.next() {
+            Some((_, survivor)) => survivor.number,
+            None => self.new_number(),
+        };
+        let absorbed: Vec<u32> = oldest_first.map(|(_, session)| session.number).collect();
+        if !absorbed.is_empty() {
+            self.fold_pending(delta, row)?;
+            for other in absorbed {
+                for (_, accumulator) in &mut self.calls {
+                    accumulator.merge(number, other);
+                    accumulator.reset(other);
+                }
+                self.step.changed.remove(&other);
+                self.numbers.free.push(other);
+            }
+        }
+        let sessions = &mut self.sessions[key as usize];
+        for (start, session) in near {
+            sessions.remove(&start);
+            self.by_end.remove(&(session.end, key, start));
+        }
+        sessions.insert(start, Session { end, number });
+        self.by_end.insert((end, key, start));
+        self.step.changed.insert(number);
+        Ok(Some(number))
+    }
+
+    /// Keeps what a session was before the step.
+    fn remember(&mut self, key: u32, start: i64, session: Session) -> ExecResult<()> {
+        if self.times.finals_only || self.step.changed.contains(&session.number) {
+            return Ok(());
+        }
+        let values = evaluate(&self.calls, &[session.number])?;
+        let position = self.step.old_values.len();
+        self.step.old_values.push(values);
+        let old = self.step.old.entry(key).or_default();
+        old.push((start, session.end, position));
+        Ok(())
+    }
+
+    /// Folds the rows that wait, which stand directly before `row`.
+    fn fold_pending(&mut self, delta: &Delta, row: usize) -> ExecResult<()> {
+        let groups = std::mem::take(&mut self.step.pending);
+        let first = std::mem::replace(&mut self.step.first_pending, row);
+        if groups.is_empty() {
+            return Ok(());
+        }
+        let columns = delta.columns();
+        for (call, accumulator) in &mut self.calls {
+            let values = call
+                .argument
+                .map(|column| columns[column].slice(first, groups.len()));
+            let filter = call
+                .filter
+                .map(|column| columns[column].as_boolean().slice(first, groups.len()));
+            accumulator.update(Input {
+                groups: &groups,
+                values: values.as_ref(),
+                filter: filter.as_ref(),
+                diffs: None,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The step's change: for each key the old rows of its sessions, then the new ones, both by their start.
+    fn changes(&mut self) -> ExecResult<Option<Delta>> {
+        let step = std::mem::take(&mut self.step);
+        let mut rows = Rows::default();
+        let mut numbers = Vec::new();
+        for key in step.keys {
+            let mut old = step.old.get(&key).cloned().unwrap_or_default();
+            old.sort_unstable();
+            for (start, end, position) in old {
+                rows.push(key, start, end, (0, position), -1);
+            }
+            for (start, session) in &self.sessions[key as usize] {
+                if step.changed.contains(&session.number) {
+                    rows.push(key, *start, session.end, (1, numbers.len()), 1);
+                    numbers.push(session.number);
+                }
+            }
+        }
+        self.delta(rows, &step.old_values, &numbers)
+    }
+
+    /// The rows of the sessions that stream time has closed, and forgets these.
+    fn close(&mut self, give: bool) -> ExecResult<Option<Delta>> {
+        let closed_before = self.closed_before();
+        let mut rows = Rows::default();
+        let mut closed = Vec::new();
+        while let Some(&(end, key, start)) = self.by_end.first() {
+            // A session that only gives its final row gives it as soon as no row can join it.
+            let is_closed = end < closed_before || (give && end == closed_before);
+            if !is_closed {
+                break;
+            }
+            self.by_end.pop_first();
+            if let Some(session) = self.sessions[key as usize].remove(&start) {
+                if give {
+                    rows.push(key, start, end, (1, closed.len()), 1);
+                }
+                closed.push(session.number);
+                self.dirty.insert(key);
+            }
+        }
+        let delta = match give {
+            true => self.delta(rows, &[], &closed)?,
+            false => None,
+        };
+        for number in closed {
+            for (_, accumulator) in &mut self.calls {
+                accumulator.reset(number);
+            }
+            self.numbers.free.push(number);
+        }
+        Ok(delta)
+    }
+
+    fn delta(
+        &self,
+        rows: Rows,
+        old_values: &[Vec<ArrayRef>],
+        numbers: &[u32],
+    ) -> ExecResult<Option<Delta>> {
+        if rows.keys.is_empty() {
+            return Ok(None);
+        }
+        let parser = self.converter.parser();
+        let keys = rows
+            .keys
+            .iter()
+            .map(|&key| parser.parse(self.keys.key(key)));
+        let mut columns = self.converter.convert_rows(keys)?;
+        for bounds in [&rows.starts, &rows.ends] {
+            let wanted = self.schema.field(columns.len()).data_type();
+            columns.push(compute::cast(&rowtime_array(bounds.clone()), wanted)?);
+        }
+        let new_values = evaluate(&self.calls, numbers)?;
+        for (call, new) in new_values.iter().enumerate() {
+            let pieces: Vec<&dyn arrow::array::Array> = old_values
+                .iter()
+                .map(|values| values[call].as_ref())
+                .collect();
+            let old = match pieces.is_empty() {
+                true => new.slice(0, 0),
+                false => compute::concat(&pieces)?,
+            };
+            columns.push(compute::interleave(
+                &[old.as_ref(), new.as_ref()],
+                &rows.sides,
+            )?);
+        }
+        let diffs = rows.diffs.contains(&-1).then(|| Arc::from(rows.diffs));
+        // A session's row has the time of its last record.
+        Delta::from_columns(&self.schema, columns, rowtime_array(rows.ends), diffs).map(Some)
+    }
+}
+
+/// Rows in the making: where each value comes from is told by side (0 old, 1 new) and position.
+#[derive(Default)]
+struct Rows {
+    keys: Vec<u32>,
+    starts: Vec<i64>,
+    ends: Vec<i64>,
+    sides: Vec<(usize, usize)>,
+    diffs: Vec<i8>,
+}
+
+impl Rows {
+    fn push(&mut self, key: u32, start: i64, end: i64, side: (usize, usize), diff: i8) {
+        self.keys.push(key);
+        self.starts.push(start);
+        self.ends.push(end);
+        self.sides.push(side);
+        self.diffs.push(diff);
+    }
+}
+
+fn evaluate(
+    calls: &[(AggregateCall, Box<dyn Accumulator>)],
+    numbers: &[u32],
+) -> ExecResult<Vec<ArrayRef>> {
+    calls
+        .iter()
+        .map(|(_, accumulator)| accumulator.evaluate(numbers))
+        .collect()
+}
+
+impl Operator for SessionAggregate {
+    fn apply(
+        &mut self,
+        _input: usize,
+        delta: Delta,
+        context: &mut StepContext<'_>,
+        _output: &mut Vec<Delta>,
+    ) -> ExecResult<()> {
+        if delta.diffs().is_some() {
+            return Err(ExecError::Internal(
+                "session windows collect the rows of a stream".into(),
+            ));
+        }
+        self.load_stream_time(context)?;
+        let keys = self.intern(&delta, context)?;
+        let times = delta.rowtime_millis()?.to_vec();
+        self.step.first_pending = 0;
+        // What is folded is one run of rows; a late row ends it.
+        for (row, (key, time)) in keys.into_iter().zip(times).enumerate() {
+            match self.place(key, time, &delta, row)? {
+                Some(number) => self.step.pending.push(number),
+                None => {
+                    *context.late += 1;
+                    self.fold_pending(&delta, row)?;
+                    self.step.first_pending = row + 1;
+                }
+            }
+        }
+        self.fold_pending(&delta, delta.rows())
+    }
+
+    fn step_end(
+        &mut self,
+        _context: &mut StepContext<'_>,
+        output: &mut Vec<Delta>,
+    ) -> ExecResult<()> {
+        if self.times.finals_only {
+            self.step = StepChanges::default();
+            output.extend(self.close(true)?);
+        } else {
+            output.extend(self.changes()?);
+            self.close(false)?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, changes: &mut StateChanges) {
+        if std::mem::take(&mut self.stream_time_dirty) {
+            let time = self.stream_time.to_le_bytes().to_vec();
+            changes.put(STREAM_TIME_KEY.to_vec(), time);
+        }
+        for key in std::mem::take(&mut self.leaving) {
+            if self.sessions[key as usize].is_empty() && !self.dirty.contains(&key) {
+                self.keys.remove(key);
+            }
+        }
+        for key in std::mem::take(&mut self.dirty) {
+            let sessions = &self.sessions[key as usize];
+            let stored_key = self.keys.key(key).to_vec();
+            if sessions.is_empty() {
+                changes.delete(stored_key);
+                self.leaving.push(key);
+                continue;
+            }
+            let mut value = (sessions.len() as u32).to_le_bytes().to_vec();
+            for (start, session) in sessions {
+                value.extend_from_slice(&start.to_le_bytes());
+                value.extend_from_slice(&session.end.to_le_bytes());
+                for (_, accumulator) in &self.calls {
+                    accumulator.save(session.number, &mut value);
+                }
+            }
+            changes.put(stored_key, value);
+        }
+    }
+}
