@@ -385,6 +385,8 @@ impl PipelineThread {
                         }
                     }
                 };
+                // ORDER: whoever hears of the end joins this thread, and must not wait for what it frees.
+                drop((log, state, work));
                 shared.send(Event::Checkpointed(done));
             })
             .map_err(|source| ExecError::Io {
@@ -397,7 +399,7 @@ impl PipelineThread {
     }
 
     fn checkpointed(&mut self, done: ExecResult<CheckpointDone>) -> ExecResult<()> {
-        self.background = Background::Idle;
+        self.join_checkpoint();
         match done {
             Ok(done) => self.pipeline.finish_checkpoint(done),
             // It was given up because the engine stops; the journal has what it would have held.
@@ -411,6 +413,11 @@ impl PipelineThread {
         if let Some(thread) = self.commit_thread.take() {
             join(thread);
         }
+        self.join_checkpoint();
+    }
+
+    /// Until its thread is gone, a checkpoint holds the state database open.
+    fn join_checkpoint(&mut self) {
         if let Background::Running(thread) =
             std::mem::replace(&mut self.background, Background::Idle)
         {

@@ -15,7 +15,7 @@ use crate::{
     exchange::Exchange,
     operator::{Operator, Rejected, StepContext},
     operators::{
-        Aggregate, AssignWindows, Filter, GroupOptions, Project, Retime, SessionAggregate,
+        Aggregate, AssignWindows, Filter, GroupOptions, Join, Project, Retime, SessionAggregate,
         SessionTimes, Unnest, millis,
     },
     source::{SlotRows, source_delta},
@@ -139,7 +139,9 @@ impl QueryGraph {
         self.plan.nodes.iter().any(|node| {
             matches!(
                 node.operator,
-                PlanOperator::Aggregate { .. } | PlanOperator::SessionAggregate { .. }
+                PlanOperator::Aggregate { .. }
+                    | PlanOperator::SessionAggregate { .. }
+                    | PlanOperator::Join { .. }
             )
         })
     }
@@ -398,6 +400,25 @@ fn instance(plan: &DataflowPlan, node: &Node) -> ExecResult<Box<dyn Operator>> {
         )?),
         PlanOperator::Unnest { columns } => {
             Box::new(Unnest::new(columns.clone(), node.schema.clone()))
+        }
+        PlanOperator::Join {
+            kind,
+            left,
+            right,
+            order,
+        } => {
+            let right_input = node
+                .inputs
+                .get(1)
+                .ok_or_else(|| ExecError::Internal("a join lacks its second input".into()))?;
+            let right_schema = &plan.nodes[right_input.0 as usize].schema;
+            Box::new(Join::new(
+                *kind,
+                [&input, right_schema],
+                node.schema.clone(),
+                [left, right],
+                order,
+            )?)
         }
         PlanOperator::Source { .. } | PlanOperator::Exchange { .. } | PlanOperator::Union => {
             return Err(ExecError::Internal(

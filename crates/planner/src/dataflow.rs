@@ -5,6 +5,7 @@
 //! shifts anything.
 
 mod group;
+mod join;
 mod lambda_variables;
 mod lower;
 mod plan;
@@ -16,7 +17,7 @@ mod unnest;
 
 pub(crate) use lower::{Lowered, Target, lower};
 pub use plan::{
-    AggregateCall, AggregateFunction, DataflowPlan, Node, NodeId, Operator, Sink, UnnestColumn,
-    WindowShape, WindowSpec,
+    AggregateCall, AggregateFunction, DataflowPlan, JoinKind, Node, NodeId, Operator, Sink,
+    UnnestColumn, WindowShape, WindowSpec,
 };
 pub use source::plan_source_table;

@@ -21,7 +21,8 @@ use datafusion::{
 use crate::{
     catalog::{FormatName, QueryId, Relation, SourceKind},
     dataflow::{
-        AggregateCall, DataflowPlan, Node, NodeId, Operator, UnnestColumn, WindowShape, WindowSpec,
+        AggregateCall, DataflowPlan, JoinKind, Node, NodeId, Operator, UnnestColumn, WindowShape,
+        WindowSpec,
     },
     types::sql_name,
 };
@@ -115,6 +116,9 @@ fn explain_node(plan: &DataflowPlan, node: &Node, query: Option<QueryId>) -> Str
                 .unwrap_or_default();
             line.list("of ", lists, "", 0);
         }
+        Operator::Join {
+            kind, left, right, ..
+        } => explain_join(&mut line, plan, node, query, (*kind, left, right)),
         Operator::Union => line.list(
             "of ",
             node.inputs.iter().map(|id| format!("n{}", id.0)).collect(),
@@ -128,6 +132,28 @@ fn explain_node(plan: &DataflowPlan, node: &Node, query: Option<QueryId>) -> Str
         line.text(&format!(", reads n{}", input.0));
     }
     line.finish()
+}
+
+fn explain_join(
+    line: &mut Line,
+    plan: &DataflowPlan,
+    node: &Node,
+    query: Option<QueryId>,
+    (kind, left, right): (JoinKind, &[usize], &[usize]),
+) {
+    let [left_input, right_input] = node.inputs[..] else {
+        return;
+    };
+    let schema_of = |input: NodeId| &plan.nodes[input.0 as usize].schema;
+    let equalities = left.iter().zip(right).map(|(left, right)| {
+        let left = schema_of(left_input).field(*left).name();
+        let right = schema_of(right_input).field(*right).name();
+        format!("n{}.{left} = n{}.{right}", left_input.0, right_input.0)
+    });
+    let state = format!(", state {}", state_table(query, node.id));
+    line.text(&kind.to_string());
+    line.list(" on (", equalities.collect(), ")", state.len());
+    line.text(&state);
 }
 
 fn explain_aggregate(
@@ -269,6 +295,7 @@ fn operator_name(operator: &Operator) -> &'static str {
         Operator::Exchange { .. } => "exchange",
         Operator::Aggregate { .. } => "aggregate",
         Operator::SessionAggregate { .. } => "sessions",
+        Operator::Join { .. } => "join",
         Operator::Union => "union",
         Operator::Unnest { .. } => "unnest",
         Operator::Retime { .. } => "retime",

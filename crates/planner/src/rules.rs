@@ -1,7 +1,7 @@
 //! Rewrites of the logical plan.
 //!
 //! The list is fixed. A rule is on it when it holds for changing inputs as well as for one batch: it must not count on rows being complete,
-//! ordered or read once. Rules that move work across joins, limits and sorts have nothing to do here, and common subexpressions are left in
+//! ordered or read once. Rules that move work across limits and sorts have nothing to do here, and common subexpressions are left in
 //! place, since the projection that would hold them could come between a window and its aggregate.
 
 mod cast_stored;
@@ -15,6 +15,8 @@ use datafusion::{
     logical_expr::LogicalPlan,
     optimizer::{
         Analyzer, Optimizer, OptimizerContext, OptimizerRule,
+        eliminate_cross_join::EliminateCrossJoin,
+        extract_equijoin_predicate::ExtractEquijoinPredicate,
         optimize_projections::OptimizeProjections, optimize_unions::OptimizeUnions,
         push_down_filter::PushDownFilter, simplify_expressions::SimplifyExpressions,
     },
@@ -53,6 +55,8 @@ fn rewrite(plan: LogicalPlan, context: &OptimizerContext) -> Result<LogicalPlan>
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),
+        Arc::new(EliminateCrossJoin::new()),
+        Arc::new(ExtractEquijoinPredicate::new()),
         Arc::new(PushDownFilter::new()),
         Arc::new(OptimizeProjections::new()),
     ];

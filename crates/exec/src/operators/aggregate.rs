@@ -6,7 +6,6 @@ mod collect;
 mod counted;
 mod distinct;
 mod grouped;
-mod groups;
 mod min_max;
 mod moments;
 mod ordered_bytes;

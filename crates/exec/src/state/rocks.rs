@@ -8,7 +8,7 @@ use rocksdb::{
 };
 use self_cell::self_cell;
 
-use super::{StateChange, StateChanges, StatePrefix};
+use super::{StateChange, StateChanges, StatePrefix, key::successor};
 use crate::error::{ExecError, ExecResult};
 
 /// Bytes of a write batch after which it is handed to RocksDB, so that a large checkpoint never holds all its changes twice.
@@ -186,17 +186,20 @@ impl SlotState<'_> {
 
     /// Everything under the prefix, in the order of keys, which are without it.
     pub fn entries(&self) -> ExecResult<Vec<Entry>> {
+        self.scan(&[])
+    }
+
+    /// All keys that begin with `beginning`, and their values, in key order. Keys are without the state prefix.
+    pub fn scan(&self, beginning: &[u8]) -> ExecResult<Vec<Entry>> {
+        let from = self.prefix.key(beginning);
         let mut options = ReadOptions::default();
-        options.set_iterate_upper_bound(self.prefix.end());
-        let iterator = self.state.db.iterator_opt(
-            IteratorMode::From(self.prefix.bytes(), Direction::Forward),
-            options,
-        );
-        let length = self.prefix.bytes().len();
-        iterator
+        options.set_iterate_upper_bound(successor(&from));
+        self.state
+            .db
+            .iterator_opt(IteratorMode::From(&from, Direction::Forward), options)
             .map(|entry| {
                 let (key, value) = entry?;
-                Ok((key.get(length..).unwrap_or_default().into(), value))
+                Ok((key[StatePrefix::LEN..].into(), value))
             })
             .collect()
     }

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use datafusion::{execution::SessionState, logical_expr::Volatility};
 use highwater_sql::Dialect;
-use sqlparser::ast::{self, SetExpr, SetOperator, Spanned, TableFactor, Visit, Visitor};
+use sqlparser::ast::{
+    self, JoinOperator, SetExpr, SetOperator, Spanned, TableFactor, Visit, Visitor,
+};
 
 use super::aggregate::{ksql_aggregate, ksql_aggregate_names};
 use super::locate::{folded, last_ident, position_of, start_of};
@@ -269,33 +271,40 @@ fn check_set_expr(body: &SetExpr) -> Verdict {
 }
 
 fn check_from(select: &ast::Select, start: Option<Position>) -> Verdict {
-    let Some(first) = select.from.first() else {
+    if select.from.is_empty() {
         let hint = "a continuous query reads a stream or a table: SELECT .. FROM name";
         return refuse(
             "SELECT without FROM in a continuous query",
             start,
             Some(hint),
         );
-    };
-    if let Some(second) = select.from.get(1) {
-        return refuse(
-            "JOIN in a continuous query",
-            start_of(&second.relation),
-            Some(USE_PULL),
-        );
     }
-    check_joins(&first.joins)
+    // Tables after a comma are joined by what WHERE says.
+    select
+        .from
+        .iter()
+        .try_for_each(|from| check_joins(&from.joins))
 }
 
 fn check_joins(joins: &[ast::Join]) -> Verdict {
-    match joins.first() {
-        Some(join) => refuse(
-            "JOIN in a continuous query",
-            start_of(&join.relation),
-            Some(USE_PULL),
-        ),
-        None => Verdict::Continue(()),
-    }
+    joins.iter().try_for_each(|join| {
+        let start = start_of(&join.relation);
+        match &join.join_operator {
+            JoinOperator::Join(_)
+            | JoinOperator::Inner(_)
+            | JoinOperator::Left(_)
+            | JoinOperator::LeftOuter(_)
+            | JoinOperator::Right(_)
+            | JoinOperator::RightOuter(_)
+            | JoinOperator::FullOuter(_)
+            | JoinOperator::CrossJoin(_) => Verdict::Continue(()),
+            _ => refuse(
+                "this kind of JOIN in a continuous query",
+                start,
+                Some(USE_PULL),
+            ),
+        }
+    })
 }
 
 fn check_group_by(group_by: &ast::GroupByExpr) -> Verdict {

@@ -228,6 +228,7 @@ impl Lowering<'_> {
             key: Key::Columns(key),
             placement: Some(wanted),
             window: windows,
+            merged: None,
         })
     }
 
@@ -284,6 +285,7 @@ impl Lowering<'_> {
             key: Key::Columns(columns),
             placement: Some(placement),
             window: Some(window),
+            merged: None,
         }
     }
 

@@ -116,6 +116,7 @@ impl Lowering<'_> {
             LogicalPlan::Projection(projection) => self.lower_projection(projection, goal),
             LogicalPlan::Aggregate(aggregate) => self.lower_aggregate(aggregate, goal),
             LogicalPlan::Distinct(Distinct::All(input)) => self.lower_distinct(input, goal),
+            LogicalPlan::Join(join) => self.lower_join(join, goal),
             LogicalPlan::Union(union) => self.lower_union(union),
             LogicalPlan::Unnest(unnest) => self.lower_unnest(unnest),
             LogicalPlan::Extension(_) if assign_windows(plan).is_some() => Err(
@@ -248,11 +249,22 @@ impl Lowering<'_> {
             .map(|expr| with_names_of(expr, &input.schema))
             .collect::<PlanResult<_>>()?;
         let origins: Vec<Option<usize>> = expressions.iter().map(column_of).collect();
-        let key = input.key.through(&origins, &input.schema, &schema);
-        let placement = input
-            .placement
+        let whole = input
+            .merged
             .as_ref()
-            .and_then(|placement| placement.through(&origins));
+            .and_then(|merged| merged.made_whole(&expressions));
+        let merged = input
+            .merged
+            .as_ref()
+            .and_then(|merged| merged.through(&origins));
+        let (key, placement) = whole.unwrap_or_else(|| {
+            let key = input.key.through(&origins, &input.schema, &schema);
+            let placement = input
+                .placement
+                .as_ref()
+                .and_then(|placement| placement.through(&origins));
+            (key, placement)
+        });
         let (reads, expressions) = self.merge_projections(input.id, expressions)?;
         let below = &self.nodes[reads.0 as usize].schema;
         let same = expressions
@@ -276,6 +288,7 @@ impl Lowering<'_> {
             schema,
             key,
             placement,
+            merged,
             ..input
         })
     }
@@ -360,6 +373,7 @@ impl Lowering<'_> {
             key,
             placement,
             window: None,
+            merged: None,
         })
     }
 
@@ -645,7 +659,6 @@ fn strip_round_trips(expr: Expr, schema: &DFSchema) -> PlanResult<Expr> {
 
 fn no_continuous_form(plan: &LogicalPlan) -> PlanError {
     let what = match plan {
-        LogicalPlan::Join(_) => "JOIN",
         LogicalPlan::Sort(_) => "ORDER BY",
         LogicalPlan::Limit(_) => "LIMIT",
         LogicalPlan::Window(_) => "a window function",

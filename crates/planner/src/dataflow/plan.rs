@@ -123,6 +123,18 @@ pub enum Operator {
         /// EMIT FINAL: a session's row is given once, when it closes.
         finals_only: bool,
     },
+    /// Joins two inputs on equal columns. Output: the left columns, then the right ones; NULL where an outer join has no partner. It stands
+    /// behind exchanges that bring equal keys into one slot.
+    Join {
+        /// Which rows without a partner stay.
+        kind: JoinKind,
+        /// Join columns of the left input.
+        left: Vec<usize>,
+        /// Join columns of the right input, in the same order and of the same types.
+        right: Vec<usize>,
+        /// Output columns that tell rows of one join key apart; changes of one such row are sent together.
+        order: Vec<usize>,
+    },
     /// Appends two or more inputs of equal schema.
     Union,
     /// Gives rows the event time that a column tells.
@@ -147,6 +159,30 @@ pub enum UnnestColumn {
     Repeated(usize),
     /// The elements of an input column.
     Elements(usize),
+}
+
+/// Kinds of joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JoinKind {
+    /// Only pairs.
+    Inner,
+    /// Left rows without a partner stay.
+    Left,
+    /// Right rows without a partner stay.
+    Right,
+    /// Both.
+    Full,
+}
+
+impl fmt::Display for JoinKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inner => "inner",
+            Self::Left => "left",
+            Self::Right => "right",
+            Self::Full => "full",
+        })
+    }
 }
 
 /// One aggregate of an [`Operator::Aggregate`].

@@ -4,7 +4,7 @@ use arrow::datatypes::SchemaRef;
 
 use crate::{
     catalog::{FormatName, WINDOWEND, WINDOWSTART},
-    dataflow::{NodeId, WindowSpec},
+    dataflow::{NodeId, WindowSpec, join::Merged},
 };
 
 /// Facts about the output of a lowered logical node. Its columns are the logical node's, position by position.
@@ -24,6 +24,8 @@ pub(crate) struct Properties {
     pub placement: Option<Placement>,
     /// Set when the rows of a table stand for windows.
     pub window: Option<WindowSpec>,
+    /// Set behind a full join on keys: each part of the key is in one of two columns.
+    pub merged: Option<Merged>,
 }
 
 /// The key columns of an output.

@@ -84,6 +84,7 @@ pub(super) fn source_properties(
             .filter(|placement| !placement.columns.is_empty())
             .and_then(|p| p.through(&origins)),
         window: relation.window,
+        merged: None,
         schema,
     }
 }

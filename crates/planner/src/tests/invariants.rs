@@ -106,6 +106,38 @@ fn check_node(node: &Node, inputs: &[&Node]) {
                 "group columns, bounds, then calls"
             );
         }
+        Operator::Join {
+            left, right, order, ..
+        } => {
+            let [left_input, right_input] = inputs else {
+                panic!("a join has two inputs");
+            };
+            let fields = left_input
+                .schema
+                .fields()
+                .iter()
+                .chain(right_input.schema.fields());
+            assert!(
+                fields.eq(node.schema.fields()),
+                "the left columns, then the right ones"
+            );
+            assert_eq!(left.len(), right.len());
+            for (left, right) in left.iter().zip(right) {
+                assert_eq!(
+                    left_input.schema.field(*left).data_type(),
+                    right_input.schema.field(*right).data_type()
+                );
+            }
+            assert!(
+                inputs.iter().all(|input| input.slots == node.slots),
+                "both inputs are where the join is"
+            );
+            assert!(
+                order
+                    .iter()
+                    .all(|column| *column < node.schema.fields().len())
+            );
+        }
         Operator::Aggregate {
             group,
             calls,

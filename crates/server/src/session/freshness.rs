@@ -10,7 +10,7 @@ use highwater_planner::catalog::Catalog;
 use highwater_storage_log::{LogResult, Offset, TopicPartition};
 use parking_lot::Mutex;
 
-use super::{Session, SessionResult, variables::Freshness};
+use super::{Session, SessionResult, TransactionStatus, variables::Freshness};
 use crate::{catalog::CatalogState, server::Server, sqlstate::SqlError};
 
 /// How long a pull query waits for its step when no statement_timeout is set: far beyond any step, short enough to hear of a stuck query.
@@ -54,8 +54,20 @@ impl Written {
 }
 
 impl Session {
-    /// A snapshot as fresh as the session asks for.
+    /// A snapshot as fresh as the session asks for. All queries of one `BEGIN READ ONLY` block get the same: the one of its first query.
     pub(crate) async fn snapshot(&mut self) -> SessionResult<Snapshot> {
+        let fixed = self.transaction == TransactionStatus::InBlock && self.block.read_only;
+        if let Some(snapshot) = self.block.snapshot.as_ref().filter(|_| fixed) {
+            return Ok(snapshot.clone());
+        }
+        let snapshot = self.fresh_snapshot().await?;
+        if fixed {
+            self.block.snapshot = Some(snapshot.clone());
+        }
+        Ok(snapshot)
+    }
+
+    async fn fresh_snapshot(&mut self) -> SessionResult<Snapshot> {
         let wanted = match self.variables.freshness() {
             Freshness::Any => Vec::new(),
             Freshness::Session => self.written.to_vec(),

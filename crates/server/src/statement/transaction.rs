@@ -1,8 +1,9 @@
 //! BEGIN, COMMIT, ROLLBACK, SAVEPOINT.
 //!
 //! A block is what drivers expect it to be as far as they can tell: its status is right, a failed one takes nothing but its end, cursors
-//! without hold end with it. Writes are immediate: each statement is durable when it is acknowledged, and ROLLBACK says so.
+//! without hold end with it. The queries of a read-only block see one step. Writes are immediate: each statement is durable when it is acknowledged, and ROLLBACK says so.
 
+use highwater_exec::Snapshot;
 use highwater_sql::{Statement, ast::SavepointAction};
 
 use crate::{
@@ -22,20 +23,21 @@ pub fn begin(session: &mut Session, read_only: bool) -> Outcome {
         session.transaction = TransactionStatus::InBlock;
         session.block = Block {
             read_only,
-            wrote: false,
-            savepoints: Vec::new(),
+            ..Block::default()
         };
     }
     Outcome::Done("BEGIN".to_owned())
 }
 
 /// What a transaction block remembers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Block {
     /// It refuses writes.
     pub read_only: bool,
     /// It has written.
     pub wrote: bool,
+    /// What all queries of a read-only block see, once the first has asked.
+    pub snapshot: Option<Snapshot>,
     savepoints: Vec<String>,
 }
 

@@ -18,15 +18,12 @@ use arrow::{
 };
 use highwater_planner::dataflow::{AggregateCall, WindowShape, WindowSpec};
 
-use super::{
-    accumulator::{Accumulator, Input, accumulator, read},
-    groups::Groups,
-};
+use super::accumulator::{Accumulator, Input, accumulator, read};
 use crate::{
     delta::{Delta, rowtime_array},
     error::{ExecError, ExecResult},
     operator::{Operator, StepContext},
-    operators::assign_windows::millis,
+    operators::{assign_windows::millis, groups::Groups},
     state::StateChanges,
 };
 

@@ -22,14 +22,12 @@ use arrow::{
 };
 use highwater_planner::dataflow::AggregateCall;
 
-use super::{
-    accumulator::{Accumulator, Input, accumulator, read},
-    groups::Groups,
-};
+use super::accumulator::{Accumulator, Input, accumulator, read};
 use crate::{
     delta::{Delta, rowtime_array},
     error::{ExecError, ExecResult},
     operator::{Operator, StepContext},
+    operators::groups::Groups,
     state::StateChanges,
 };
 
@@ -63,7 +61,7 @@ pub struct SessionAggregate {
     stream_time: i64,
     step: StepChanges,
     dirty: BTreeSet<u32>,
-    /// Keys without sessions whose removal the checkpoint under way is writing; forgotten by the next one, when the database cannot bring them back.
+    /// Keys without sessions whose removal a checkpoint is writing; forgotten once it is written, when the database cannot bring them back.
     leaving: Vec<u32>,
     stream_time_dirty: bool,
     loaded: bool,
@@ -505,11 +503,6 @@ impl Operator for SessionAggregate {
             let time = self.stream_time.to_le_bytes().to_vec();
             changes.put(STREAM_TIME_KEY.to_vec(), time);
         }
-        for key in std::mem::take(&mut self.leaving) {
-            if self.sessions[key as usize].is_empty() && !self.dirty.contains(&key) {
-                self.keys.remove(key);
-            }
-        }
         for key in std::mem::take(&mut self.dirty) {
             let sessions = &self.sessions[key as usize];
             let stored_key = self.keys.key(key).to_vec();
@@ -527,6 +520,14 @@ impl Operator for SessionAggregate {
                 }
             }
             changes.put(stored_key, value);
+        }
+    }
+
+    fn checkpointed(&mut self) {
+        for key in std::mem::take(&mut self.leaving) {
+            if self.sessions[key as usize].is_empty() && !self.dirty.contains(&key) {
+                self.keys.remove(key);
+            }
         }
     }
 }

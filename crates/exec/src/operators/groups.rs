@@ -1,4 +1,4 @@
-//! Keys of groups to group numbers, which index the accumulators.
+//! Keys of groups to group numbers, which index accumulators and rows.
 //!
 //! Numbers are dense and reused after a removal, in a fixed order, so that a replay numbers groups alike.
 
