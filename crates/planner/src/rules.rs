@@ -55,8 +55,9 @@ fn rewrite(plan: LogicalPlan, context: &OptimizerContext) -> Result<LogicalPlan>
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),
-        Arc::new(EliminateCrossJoin::new()),
+        // Before cross joins are looked at: what ON says is then no filter any more.
         Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(EliminateCrossJoin::new()),
         Arc::new(PushDownFilter::new()),
         Arc::new(OptimizeProjections::new()),
     ];
