@@ -1,6 +1,6 @@
-//! A new query catches up with what was there before it, then joins the pipeline at a cut.
+//! A query catches up with what was there before it, then joins the pipeline at a cut.
 //!
-//! The catch-up runs between two steps: streams are read from their topics up to where the pipeline stands, tables are read from their
+//! What is large is read beside the running steps (`catch_up`); here is what runs between two steps: streams are read from their topics up to where the pipeline stands, tables are read from their
 //! current rows. The results go into a table that nobody sees and into one open transaction of the sink, until a checkpoint holds the query
 //! (`query_changes`).
 
@@ -50,15 +50,15 @@ impl Pipeline {
         Ok(source)
     }
 
-    /// Runs a query over the history of its sources: streams from `from` up to `to`, tables as they are.
+    /// Runs a query over the history of its sources: streams from `from` up to `to`, tables as they are. `first` says that it has not run yet.
     pub fn catch_up(
         &mut self,
         position: usize,
         from: &SourcePositions,
         to: &SourcePositions,
         downstream: Downstream,
+        mut first: bool,
     ) -> ExecResult<()> {
-        let mut first = true;
         let sources: Vec<Arc<Relation>> = unique_sources(&self.queries[position].graph);
         for relation in sources {
             if let (Some(from), Some(to)) = (from.get(&relation.id), to.get(&relation.id)) {
@@ -92,20 +92,13 @@ impl Pipeline {
         position: usize,
         first: bool,
         relation: &Arc<Relation>,
-        chunk: Chunk,
+        mut chunk: Chunk,
         downstream: Downstream,
     ) -> ExecResult<()> {
         let mut rows = RelationRows::new();
         let mut table_rows = TableRows::new();
-        let mut rejected = chunk.rejected;
-        if chunk.tombstones.is_empty() {
-            rows.insert(relation.id, chunk.rows);
-        } else {
-            table_rows.insert(
-                relation.id,
-                chunk.rows.into_iter().zip(chunk.tombstones).collect(),
-            );
-        }
+        let mut rejected = std::mem::take(&mut chunk.rejected);
+        chunk.into_rows(relation.id, &mut rows, &mut table_rows);
         // A source's bad records were put into the processing log by its first reader, if it has one besides this query.
         if self.has_other_reader(position, relation.id) {
             rejected.clear();
@@ -157,7 +150,7 @@ impl Pipeline {
         }
     }
 
-    fn has_other_reader(&self, position: usize, relation: RelationId) -> bool {
+    pub fn has_other_reader(&self, position: usize, relation: RelationId) -> bool {
         self.queries.iter().enumerate().any(|(other, query)| {
             other != position
                 && query
@@ -211,7 +204,7 @@ impl Pipeline {
         self.queries[position].table = Some(fresh);
         let sink = self.queries[position].sink.take();
         let origin = self.queries[position].origin.clone();
-        let built = self.catch_up(position, &origin, ends, Downstream::Unaffected);
+        let built = self.catch_up(position, &origin, ends, Downstream::Unaffected, true);
         let fresh = self.queries[position].table.replace(old);
         self.queries[position].sink = sink;
         built?;
@@ -289,6 +282,18 @@ pub struct Chunk {
     pub tombstones: Vec<Vec<bool>>,
     /// Records that could not be decoded.
     pub rejected: Vec<Rejected>,
+}
+
+impl Chunk {
+    /// Puts the piece among what a query reads.
+    pub fn into_rows(self, relation: RelationId, rows: &mut RelationRows, tables: &mut TableRows) {
+        if self.tombstones.is_empty() {
+            rows.insert(relation, self.rows);
+        } else {
+            let pieces = self.rows.into_iter().zip(self.tombstones);
+            tables.insert(relation, pieces.collect());
+        }
+    }
 }
 
 /// The next piece of a relation's past below `to`; `None` when all is read.

@@ -30,10 +30,17 @@ pub struct EngineOptions {
     pub state_dir: PathBuf,
     /// Most rows that one step takes from its sources.
     pub step_max_rows: usize,
+    /// Records of history that a new query may still have to read when it joins the steps; while it has more, it catches up beside them.
+    pub catch_up_tail: i64,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
     /// Topic of the processing log; it must exist. Records that cannot be decoded go there as JSON.
     pub processing_log_topic: String,
+}
+
+impl EngineOptions {
+    /// A tail that is read within a few milliseconds.
+    pub const CATCH_UP_TAIL: i64 = 20_000;
 }
 
 /// Where a new query begins to read streams. Tables are always read whole.
@@ -74,6 +81,8 @@ pub struct PersistentQuery {
 /// Whether a query runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueryState {
+    /// Reading history beside the steps: so many per cent of it are read.
+    CatchingUp(u8),
     /// Taking part in every step.
     Running,
     /// Reads nothing until resumed.
@@ -268,6 +277,11 @@ impl Engine {
             self.shared.groups.note(group);
         }
         Ok(ends)
+    }
+
+    /// Lets queries that catch up give up, so that whoever waits for one does not hold up a stop.
+    pub fn begin_stop(&self) {
+        self.shared.begin_stop();
     }
 
     /// Commits what has run, writes a checkpoint and stops. Later calls answer [`ExecError::Stopped`].

@@ -7,6 +7,7 @@
 //! Everything here is synchronous. Operators are functions of (state, change, step), so a step that runs again gives the same result.
 
 mod backfill;
+mod catch_up;
 mod checkpoint;
 mod committer;
 mod cut;

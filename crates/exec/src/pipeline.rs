@@ -14,6 +14,7 @@ use highwater_planner::catalog::{QueryId, Relation, RelationId, SourceKind};
 use highwater_storage_log::{Log, Offset, TopicPartition};
 
 use crate::{
+    catch_up::CatchUpThread,
     checkpoint::{CheckpointStore, CheckpointWork, Manifest, QueryManifest, SourceManifest},
     engine::{EngineOptions, PersistentQuery, QueryOutput, QueryState, QueryStatus, SourceStatus},
     error::{ExecError, ExecResult},
@@ -41,6 +42,8 @@ pub struct Pipeline {
     pub(crate) journal: Journal,
     pub(crate) sources: BTreeMap<RelationId, TopicSource>,
     pub(crate) queries: Vec<RunningQuery>,
+    /// Queries that catch up beside the steps.
+    pub(crate) catching_up: Vec<CatchUpThread>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) processing_log: ProcessingLog,
     /// The last step that ran.
@@ -178,7 +181,7 @@ impl RunningQuery {
             origin: positions_to(&self.origin),
             failure: match &self.state {
                 QueryState::Failed(reason) => Some(reason.clone()),
-                QueryState::Running | QueryState::Paused => None,
+                QueryState::Running | QueryState::Paused | QueryState::CatchingUp(_) => None,
             },
         }
     }
@@ -359,7 +362,20 @@ impl Pipeline {
 
     /// Publishes state and counters.
     pub(crate) fn publish_status(&self) {
-        let queries = self.queries.iter().map(RunningQuery::status).collect();
+        let catching_up = self.catching_up.iter().map(|catch_up| QueryStatus {
+            id: catch_up.query,
+            state: QueryState::CatchingUp(catch_up.per_cent()),
+            rows_in: 0,
+            rows_out: 0,
+            late: 0,
+            operators: Vec::new(),
+        });
+        let queries = self
+            .queries
+            .iter()
+            .map(RunningQuery::status)
+            .chain(catching_up)
+            .collect();
         let sources = self
             .sources
             .values()

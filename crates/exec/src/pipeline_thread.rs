@@ -3,6 +3,9 @@
 //! While a step waits for the disk the next one may run, but no further: it appends only once its predecessor has committed. Commands take
 //! effect between two steps, when nothing is pending.
 
+mod checkpoints;
+mod creations;
+
 use std::{
     collections::VecDeque,
     sync::{Arc, mpsc},
@@ -14,6 +17,7 @@ use highwater_planner::catalog::QueryId;
 use highwater_storage_log::Log;
 
 use crate::{
+    catch_up::CatchingUp,
     checkpoint::CheckpointDone,
     committer::{self, SyncRequest},
     engine::{EngineOptions, PersistentQuery},
@@ -27,9 +31,6 @@ use crate::{
 /// Counters are published at most this often while steps follow each other.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a failed checkpoint waits before it is tried again.
-const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);
-
 /// What wakes the pipeline.
 pub enum Event {
     /// A watched topic has new records.
@@ -40,6 +41,8 @@ pub enum Event {
     Checkpointed(ExecResult<CheckpointDone>),
     /// A checkpoint cannot be written at present; it is tried again.
     CheckpointTrouble(ExecError),
+    /// A query has caught up beside the steps, or failed to.
+    CaughtUp(Box<CatchingUp>, ExecResult<()>),
     /// A change of the queries.
     Command(Command, mpsc::SyncSender<ExecResult<()>>),
     /// A push query wants to join.
@@ -89,6 +92,7 @@ pub fn start(
                     commit_thread: Some(commit_thread),
                     events,
                     deferred: VecDeque::new(),
+                    caught_up: Vec::new(),
                     background: Background::Idle,
                     last_checkpoint: Instant::now(),
                 })
@@ -134,6 +138,13 @@ impl Drop for TellsWhenGone {
     }
 }
 
+/// Tells the outcome; whoever asked may have gone.
+fn answer(reply: Option<mpsc::SyncSender<ExecResult<()>>>, done: ExecResult<()>) {
+    if let Some(reply) = reply {
+        let _ = reply.send(done);
+    }
+}
+
 fn join(thread: JoinHandle<()>) {
     if thread.join().is_err() {
         tracing::error!("a thread of the engine panicked");
@@ -154,6 +165,8 @@ struct PipelineThread {
     events: mpsc::Receiver<Event>,
     /// Events that came in while something else was waited for, oldest first.
     deferred: VecDeque<Event>,
+    /// Queries that wait to be taken in between two steps.
+    caught_up: Vec<CatchingUp>,
     background: Background,
     last_checkpoint: Instant,
 }
@@ -171,6 +184,7 @@ impl PipelineThread {
         let mut status_due = true;
         loop {
             let mut moved = self.step_if_input()?;
+            moved |= self.take_in_query()?;
             while let Some(event) = self.waiting_event() {
                 moved = true;
                 if self.handle(event)? == Flow::Stop {
@@ -186,14 +200,23 @@ impl PipelineThread {
             if moved {
                 continue;
             }
-            match self.events.recv_timeout(self.until_checkpoint()) {
+            let wait = match self.pipeline.catching_up.is_empty() {
+                true => self.until_checkpoint(),
+                false => self.until_checkpoint().min(STATUS_INTERVAL),
+            };
+            match self.events.recv_timeout(wait) {
                 Ok(event) => {
                     if self.handle(event)? == Flow::Stop {
                         return Ok(());
                     }
                     status_due = true;
                 }
-                Err(mpsc::RecvTimeoutError::Timeout) => self.begin_checkpoint()?,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    status_due |= !self.pipeline.catching_up.is_empty();
+                    if self.last_checkpoint.elapsed() >= self.pipeline.options.checkpoint_interval {
+                        self.begin_checkpoint()?;
+                    }
+                }
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
@@ -204,15 +227,6 @@ impl PipelineThread {
         self.deferred
             .pop_front()
             .or_else(|| self.events.try_recv().ok())
-    }
-
-    /// Writes the checkpoint that the pipeline owes, if it can be written by now; answers whether steps may run.
-    fn pay_checkpoint(&mut self) -> bool {
-        if self.pipeline.owes_checkpoint && self.last_checkpoint.elapsed() >= CHECKPOINT_RETRY {
-            self.last_checkpoint = Instant::now();
-            self.pipeline.settle_change();
-        }
-        !self.pipeline.owes_checkpoint
     }
 
     /// Cuts and runs a step if something has arrived; answers whether it did.
@@ -263,31 +277,38 @@ impl PipelineThread {
             }
             Event::Unsubscribe(id) => self.pipeline.end_subscription(id, "it was ended".into()),
             Event::CheckpointTrouble(_) => {}
+            Event::CaughtUp(catching_up, Ok(())) => self.caught_up.push(*catching_up),
+            Event::CaughtUp(catching_up, Err(error)) => {
+                let reply = self.end_catch_up(catching_up.query.definition.id);
+                self.pipeline.give_up_catching_up(*catching_up)?;
+                answer(reply, Err(error));
+            }
             Event::Command(command, reply) => {
                 self.wait_for_commit()?;
-                let stop = matches!(command, Command::Stop);
-                let done = match self.wait_for_checkpoint()? {
-                    Ok(()) => self.command(command),
-                    Err(trouble) => Err(trouble),
+                let flow = match command {
+                    Command::Stop => Flow::Stop,
+                    _ => Flow::Continue,
                 };
-                let _ = reply.send(done);
-                self.pipeline.shared.signal_input();
-                if stop {
-                    return Ok(Flow::Stop);
+                match self.wait_for_checkpoint()? {
+                    Ok(()) => self.command(command, reply),
+                    Err(trouble) => answer(Some(reply), Err(trouble)),
                 }
+                self.pipeline.shared.signal_input();
+                return Ok(flow);
             }
         }
         Ok(Flow::Continue)
     }
 
-    fn command(&mut self, command: Command) -> ExecResult<()> {
-        match command {
-            Command::Create(query) => self.pipeline.create_query(*query),
+    fn command(&mut self, command: Command, reply: mpsc::SyncSender<ExecResult<()>>) {
+        let done = match command {
+            Command::Create(query) => return self.create(*query, reply),
             Command::Drop(id) => self.pipeline.drop_query(id),
             Command::Pause(id) => self.pipeline.pause_query(id),
             Command::Resume(id) => self.pipeline.resume_query(id),
             Command::Stop => self.pipeline.checkpoint_now(),
-        }
+        };
+        answer(Some(reply), done);
     }
 
     fn durable(&mut self, step: u64, synced: ExecResult<()>) -> ExecResult<()> {
@@ -308,19 +329,6 @@ impl PipelineThread {
         self.wait_until(|thread, _| thread.pipeline.pending.is_none())
     }
 
-    /// Waits for the checkpoint under way, if there is one. The inner error is why it cannot be written at present: a command that needs one
-    /// fails with it, the pipeline goes on.
-    fn wait_for_checkpoint(&mut self) -> ExecResult<ExecResult<()>> {
-        let mut trouble = None;
-        self.wait_until(|thread, event| {
-            if let Some(Event::CheckpointTrouble(error)) = event {
-                trouble = Some(error);
-            }
-            trouble.is_some() || matches!(thread.background, Background::Idle)
-        })?;
-        Ok(trouble.map_or(Ok(()), Err))
-    }
-
     /// Takes events until `done`, which sees the ones that are not its own. All others are handled later.
     fn wait_until(&mut self, mut done: impl FnMut(&Self, Option<Event>) -> bool) -> ExecResult<()> {
         let mut unhandled = None;
@@ -339,74 +347,6 @@ impl PipelineThread {
         Ok(())
     }
 
-    fn until_checkpoint(&self) -> Duration {
-        if self.pipeline.owes_checkpoint {
-            return CHECKPOINT_RETRY;
-        }
-        match self.background {
-            Background::Running(_) => self.pipeline.options.checkpoint_interval,
-            Background::Idle => self
-                .pipeline
-                .options
-                .checkpoint_interval
-                .saturating_sub(self.last_checkpoint.elapsed()),
-        }
-    }
-
-    /// Starts a checkpoint in the background, unless one is under way or nothing has happened since the last.
-    fn begin_checkpoint(&mut self) -> ExecResult<()> {
-        if matches!(self.background, Background::Running(_)) || self.pipeline.owes_checkpoint {
-            return Ok(());
-        }
-        self.last_checkpoint = Instant::now();
-        if !self.pipeline.changed_since_checkpoint() {
-            return Ok(());
-        }
-        self.wait_for_commit()?;
-        let work = self.pipeline.checkpoint_work(false)?;
-        let store = self.pipeline.checkpoints.clone();
-        let state = self.pipeline.state.clone();
-        let log = Arc::clone(&self.pipeline.log);
-        let shared = Arc::clone(&self.pipeline.shared);
-        let thread = thread::Builder::new()
-            .name("hw-checkpoint".into())
-            .spawn(move || {
-                let done = loop {
-                    match store.write(&*log, &state, &work) {
-                        Ok(done) => break Ok(done),
-                        Err(error) if shared.is_stopping() => break Err(error),
-                        Err(error) => {
-                            tracing::error!(
-                                error = with_causes(&error),
-                                "could not write a checkpoint, will try again"
-                            );
-                            shared.send(Event::CheckpointTrouble(error));
-                            thread::sleep(CHECKPOINT_RETRY);
-                        }
-                    }
-                };
-                // ORDER: whoever hears of the end joins this thread, and must not wait for what it frees.
-                drop((log, state, work));
-                shared.send(Event::Checkpointed(done));
-            })
-            .map_err(|source| ExecError::Io {
-                action: "start",
-                path: "checkpoint thread".into(),
-                source,
-            })?;
-        self.background = Background::Running(thread);
-        Ok(())
-    }
-
-    fn checkpointed(&mut self, done: ExecResult<CheckpointDone>) -> ExecResult<()> {
-        self.join_checkpoint();
-        match done {
-            Ok(done) => self.pipeline.finish_checkpoint(done),
-            // It was given up because the engine stops; the journal has what it would have held.
-            Err(_) => Ok(()),
-        }
-    }
-
     /// Waits for the threads that still hold the log or the state.
     fn join_threads(&mut self) {
         self.committer = None;
@@ -414,14 +354,10 @@ impl PipelineThread {
             join(thread);
         }
         self.join_checkpoint();
-    }
-
-    /// Until its thread is gone, a checkpoint holds the state database open.
-    fn join_checkpoint(&mut self) {
-        if let Background::Running(thread) =
-            std::mem::replace(&mut self.background, Background::Idle)
-        {
-            join(thread);
+        for thread in std::mem::take(&mut self.pipeline.catching_up) {
+            let stopped = self.pipeline.shared.stopped();
+            let reason = stopped.unwrap_or_else(|| "it is shutting down".into());
+            answer(Some(thread.join()), Err(ExecError::Stopped(reason)));
         }
     }
 

@@ -12,44 +12,128 @@ use highwater_storage_log::Offset;
 
 use crate::{
     backfill::Downstream,
+    catch_up::{CatchingUp, records_between},
     engine::{OffsetReset, PersistentQuery, QueryOutput, QueryState},
     error::{ExecError, ExecResult, with_causes},
     feed::SubscriptionId,
+    operator::Rejected,
     pipeline::{Pipeline, RunningQuery, SourcePositions, reads, reads_topic, wanted_columns},
 };
 
 impl Pipeline {
     /// Adds a query, caught up and visible when this returns. No step may be pending.
     pub fn create_query(&mut self, definition: PersistentQuery) -> ExecResult<()> {
-        debug_assert!(
-            self.pending.is_none(),
-            "queries are added between two steps"
-        );
-        let id = definition.id;
+        let query = self.new_query(definition)?;
+        self.take_in(CatchingUp::new(query))
+    }
+
+    /// The same, but a query that has much history to read is handed back, to catch up beside the steps before [`Self::take_in`].
+    pub fn begin_query(&mut self, definition: PersistentQuery) -> ExecResult<Option<CatchingUp>> {
+        let query = self.new_query(definition)?;
+        let ends = self.history_ends_of(&query)?;
+        let from_topics = query
+            .graph
+            .plan()
+            .sources()
+            .all(|source| ends.contains_key(&source.id));
+        let left: i64 = ends
+            .iter()
+            .map(|(relation, ends)| records_between(&query.origin[relation], ends))
+            .sum();
+        let catching_up = CatchingUp::new(query);
+        if catching_up.query.runs() && from_topics && left > self.options.catch_up_tail {
+            return Ok(Some(catching_up));
+        }
+        self.take_in(catching_up)?;
+        Ok(None)
+    }
+
+    fn new_query(&mut self, definition: PersistentQuery) -> ExecResult<RunningQuery> {
         let mut query = RunningQuery::new(definition, None, &self.base)?;
         query.origin = self.origin(&query)?;
         if let Some(sink) = &mut query.sink {
             // What an earlier attempt left behind.
             sink.producer_mut().settle(&*self.log)?;
         }
-        let origin = query.origin.clone();
-        let position = self.queries.len();
-        if query.runs() {
-            let ends = self.history_ends_of(&query)?;
-            self.queries.push(query);
-            let caught_up = self
-                .attach_sources(position, &ends)
-                .and_then(|()| self.catch_up(position, &origin, &ends, Downstream::Unaffected));
-            if let Err(error) = caught_up.and_then(|()| self.checkpoint_now()) {
-                self.abandon(id)?;
-                return Err(error);
-            }
-        } else {
-            query.stopped_at = Some(origin);
-            self.queries.push(query);
+        Ok(query)
+    }
+
+    /// Whether the steps stand before what a catch-up has read already: it began before they read the topic, and joins once they have come
+    /// that far.
+    pub fn stands_before(&self, catching_up: &CatchingUp) -> bool {
+        catching_up.reached.iter().any(|(relation, reached)| {
+            self.sources.get(relation).is_some_and(|source| {
+                source.relation().query.is_none()
+                    && records_between(source.positions(), reached) > 0
+            })
+        })
+    }
+
+    /// Lets a query take part in the steps, after what is left of its history. No step may be pending, and no checkpoint under way.
+    pub fn take_in(&mut self, catching_up: CatchingUp) -> ExecResult<()> {
+        debug_assert!(
+            self.pending.is_none(),
+            "queries are added between two steps"
+        );
+        let CatchingUp {
+            mut query,
+            reached,
+            started,
+            undecodable,
+            unevaluated,
+        } = catching_up;
+        let id = query.definition.id;
+        // In the order of creation, in which recovery has them too.
+        let position = self
+            .queries
+            .partition_point(|known| known.definition.id < id);
+        if !query.runs() {
+            query.stopped_at = Some(query.origin.clone());
+            self.queries.insert(position, query);
             self.settle_change();
+            return self.publish_between_steps();
+        }
+        let ends = self.history_ends_of(&query)?;
+        self.queries.insert(position, query);
+        let taken_in = self
+            .attach_sources(position, &ends)
+            .and_then(|()| self.write_rejected(position, undecodable, unevaluated))
+            .and_then(|()| {
+                self.catch_up(position, &reached, &ends, Downstream::Unaffected, !started)
+            })
+            .and_then(|()| self.checkpoint_now());
+        if let Err(error) = taken_in {
+            self.abandon(id)?;
+            return Err(error);
         }
         self.publish_between_steps()
+    }
+
+    /// Puts what a catch-up could not use into the processing log. Records that another reader met before are there already.
+    fn write_rejected(
+        &mut self,
+        position: usize,
+        undecodable: Vec<(RelationId, Rejected)>,
+        unevaluated: Vec<Rejected>,
+    ) -> ExecResult<()> {
+        let rejected: Vec<Rejected> = undecodable
+            .into_iter()
+            .filter(|(relation, _)| !self.has_other_reader(position, *relation))
+            .map(|(_, rejected)| rejected)
+            .chain(unevaluated)
+            .collect();
+        let rejected = self.processing_log.encode(&rejected)?;
+        self.processing_log
+            .producer_mut()
+            .append(&*self.log, &rejected)
+    }
+
+    /// Takes back what a query appended that failed while it caught up.
+    pub fn give_up_catching_up(&mut self, mut catching_up: CatchingUp) -> ExecResult<()> {
+        match &mut catching_up.query.sink {
+            Some(sink) => sink.producer_mut().abandon(&*self.log),
+            None => Ok(()),
+        }
     }
 
     /// Takes in a query that could not be created when the pipeline came back: it fails instead of the pipeline, and RESUME tries again.
@@ -64,7 +148,11 @@ impl Pipeline {
         query.origin = self.origin(&query)?;
         query.stopped_at = Some(query.origin.clone());
         query.state = QueryState::Failed(reason);
-        self.queries.push(query);
+        let id = query.definition.id;
+        let position = self
+            .queries
+            .partition_point(|known| known.definition.id < id);
+        self.queries.insert(position, query);
         self.settle_change();
         self.publish_between_steps()
     }
@@ -163,7 +251,7 @@ impl Pipeline {
         if resumed.is_ok() {
             resumed = match &stopped_at {
                 Some(stopped_at) if only_streams && !(failed && keeps_state) => {
-                    self.catch_up(position, stopped_at, &ends, Downstream::Follows)
+                    self.catch_up(position, stopped_at, &ends, Downstream::Follows, true)
                 }
                 _ => self.rebuild(position, &ends),
             };

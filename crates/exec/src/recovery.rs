@@ -56,6 +56,7 @@ impl Pipeline {
             journal,
             sources: Default::default(),
             queries: Vec::new(),
+            catching_up: Vec::new(),
             subscriptions: Vec::new(),
             processing_log,
             step: manifest.step,

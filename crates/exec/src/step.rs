@@ -35,6 +35,7 @@ use crate::{
     query::{RelationRows, SlotDelta},
     snapshot::SnapshotInner,
     source::{SlotRows, upsert},
+    state::RocksState,
 };
 
 /// A step that ran and is not committed yet.
@@ -165,7 +166,7 @@ impl Pipeline {
         })
     }
 
-    /// Runs one query over what its sources changed, and keeps and encodes its result.
+    /// Runs one query over what its sources changed, and tells its readers what it changed.
     pub(crate) fn run_query(
         &mut self,
         position: usize,
@@ -175,72 +176,12 @@ impl Pipeline {
         rejected: &mut Vec<Rejected>,
     ) -> ExecResult<StepBatches> {
         let query = &mut self.queries[position];
-        let relation = Arc::clone(query.definition.output.relation());
-        let before = rejected.len();
-        let changes: Vec<SlotDelta> = match &query.definition.output {
-            QueryOutput::SourceTable(_) => {
-                let mut changes = Vec::new();
-                for (slot_rows, tombstones) in table_rows.get(&relation.id).into_iter().flatten() {
-                    query.rows_in += tombstones.len() as u64;
-                    let table = table_of(query)?;
-                    // Partition by partition: two partitions never hold the same key.
-                    if let Some(delta) = upsert(slot_rows, tombstones, &relation.schema(), table)? {
-                        // By key, whatever partition a producer chose: a key's history and its changes meet in one slot.
-                        changes.extend(query.placing.route(delta)?);
-                    }
-                }
-                changes
-            }
-            QueryOutput::Stream(_) | QueryOutput::Table(_) => {
-                let reads: u64 = query
-                    .graph
-                    .plan()
-                    .sources()
-                    .filter_map(|source| rows.get(&source.id))
-                    .flatten()
-                    .map(|slot_rows| slot_rows.rowtime.len() as u64)
-                    .sum();
-                if reads == 0 && !first {
-                    return Ok(StepBatches::default());
-                }
-                query.rows_in += reads;
-                query.graph.run(first, rows, Some(&self.state), rejected)?
-            }
-        };
-        for failure in &mut rejected[before..] {
-            if failure.source.is_empty() {
-                failure.source.clone_from(&relation.name);
-            }
-        }
-        if changes.is_empty() {
-            return Ok(StepBatches::default());
-        }
-        let latest = match relation.window.map(|window| window.shape) {
-            // What merges a session ends it: its row goes at its own end.
-            Some(WindowShape::Session { .. }) => None,
-            _ => latest_time(&query.definition, rows, table_rows),
-        };
-        query.rows_out += changes
-            .iter()
-            .map(|(_, delta)| delta.rows() as u64)
-            .sum::<u64>();
-        let batches = match &mut query.sink {
-            Some(sink) => sink.encode(&changes, latest, rejected)?,
-            None => StepBatches::default(),
-        };
-        if let Some(table) = &mut query.table {
-            let deltas: Vec<&Delta> = changes.iter().map(|(_, delta)| delta).collect();
-            if let Err(error) = table.apply(&deltas) {
-                if let Some(sink) = &mut query.sink {
-                    sink.producer_mut().take_back(&batches);
-                }
-                return Err(error);
-            }
-        }
+        let (batches, changes) = query.run(first, rows, table_rows, &self.state, rejected)?;
+        let relation = query.definition.output.relation();
         // What an INSERT adds to a stream reaches the stream's readers by its topic, as what users insert does.
         let makes_relation = relation.query == Some(query.definition.id)
             || matches!(query.definition.output, QueryOutput::SourceTable(_));
-        if makes_relation {
+        if makes_relation && !changes.is_empty() {
             rows.entry(relation.id).or_default().extend(
                 changes
                     .iter()
@@ -408,6 +349,82 @@ impl Pipeline {
         self.sources
             .get_mut(&relation)
             .ok_or_else(|| missing_source(relation))
+    }
+}
+
+impl RunningQuery {
+    /// Runs the query over what its sources changed, keeps its result and encodes it. Answers the batches, and what the result changed.
+    pub(crate) fn run(
+        &mut self,
+        first: bool,
+        rows: &RelationRows,
+        table_rows: &TableRows,
+        state: &RocksState,
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<(StepBatches, Vec<SlotDelta>)> {
+        let relation = Arc::clone(self.definition.output.relation());
+        let before = rejected.len();
+        let changes: Vec<SlotDelta> = match &self.definition.output {
+            QueryOutput::SourceTable(_) => {
+                let mut changes = Vec::new();
+                for (slot_rows, tombstones) in table_rows.get(&relation.id).into_iter().flatten() {
+                    self.rows_in += tombstones.len() as u64;
+                    let table = table_of(self)?;
+                    // Partition by partition: two partitions never hold the same key.
+                    if let Some(delta) = upsert(slot_rows, tombstones, &relation.schema(), table)? {
+                        // By key, whatever partition a producer chose: a key's history and its changes meet in one slot.
+                        changes.extend(self.placing.route(delta)?);
+                    }
+                }
+                changes
+            }
+            QueryOutput::Stream(_) | QueryOutput::Table(_) => {
+                let reads: u64 = self
+                    .graph
+                    .plan()
+                    .sources()
+                    .filter_map(|source| rows.get(&source.id))
+                    .flatten()
+                    .map(|slot_rows| slot_rows.rowtime.len() as u64)
+                    .sum();
+                if reads == 0 && !first {
+                    return Ok(Default::default());
+                }
+                self.rows_in += reads;
+                self.graph.run(first, rows, Some(state), rejected)?
+            }
+        };
+        for failure in &mut rejected[before..] {
+            if failure.source.is_empty() {
+                failure.source.clone_from(&relation.name);
+            }
+        }
+        if changes.is_empty() {
+            return Ok(Default::default());
+        }
+        let latest = match relation.window.map(|window| window.shape) {
+            // What merges a session ends it: its row goes at its own end.
+            Some(WindowShape::Session { .. }) => None,
+            _ => latest_time(&self.definition, rows, table_rows),
+        };
+        self.rows_out += changes
+            .iter()
+            .map(|(_, delta)| delta.rows() as u64)
+            .sum::<u64>();
+        let batches = match &mut self.sink {
+            Some(sink) => sink.encode(&changes, latest, rejected)?,
+            None => StepBatches::default(),
+        };
+        if let Some(table) = &mut self.table {
+            let deltas: Vec<&Delta> = changes.iter().map(|(_, delta)| delta).collect();
+            if let Err(error) = table.apply(&deltas) {
+                if let Some(sink) = &mut self.sink {
+                    sink.producer_mut().take_back(&batches);
+                }
+                return Err(error);
+            }
+        }
+        Ok((batches, changes))
     }
 }
 

@@ -10,6 +10,7 @@ use highwater_storage_log::{Log, Offset, TopicPartition};
 
 use crate::{
     backfill::{Chunk, next_chunk, unique_sources},
+    catch_up::{records_between, settled_ends},
     error::{ExecError, ExecResult},
     feed::{ChangeBatch, ChangeReceiver, FeedClosed, SubscribeOptions, SubscriptionId},
     pipeline::{Pipeline, SourcePositions, Subscription, wanted_columns},
@@ -82,22 +83,6 @@ fn join(shared: &Shared, joining: Joining) -> ExecResult<()> {
     }
 }
 
-/// Up to where history is settled: where the steps stand, if they read the topic. What lies behind reaches the push query with the steps.
-fn committed_ends(log: &dyn Log, shared: &Shared, source: &TopicSource) -> ExecResult<Vec<Offset>> {
-    let positions = shared.snapshot().source_positions(&source.relation().topic);
-    if positions.len() == source.partitions().len() {
-        return Ok(positions
-            .into_iter()
-            .map(|(_, position)| Offset(position))
-            .collect());
-    }
-    source
-        .partitions()
-        .iter()
-        .map(|partition| Ok(log.offsets(partition)?.last_stable))
-        .collect()
-}
-
 impl Joining {
     /// Reads history until little is missing; false when the reader has gone.
     fn catch_up(&mut self, log: &dyn Log, shared: &Shared) -> ExecResult<bool> {
@@ -120,13 +105,8 @@ impl Joining {
         loop {
             let mut missing = 0;
             for source in &mut sources {
-                let ends = committed_ends(log, shared, source)?;
-                missing += source
-                    .positions()
-                    .iter()
-                    .zip(&ends)
-                    .map(|(at, end)| (end.0 - at.0).max(0))
-                    .sum::<i64>();
+                let ends = settled_ends(log, shared, source)?;
+                missing += records_between(source.positions(), &ends);
                 while let Some(chunk) = next_chunk(source, log, &ends)? {
                     let relation = source.relation().id;
                     if !self.run(0, RelationRows::from([(relation, chunk.rows)]), true)? {

@@ -205,8 +205,13 @@ impl Coordinator {
         });
         if let Some(mut query) = query {
             query.statement = text;
+            // Its progress can be seen while it catches up; its relation only when that is whole.
+            let mut starting = catalog.clone();
+            starting.add_query(query.clone());
+            self.publish(starting);
             // ORDER: recorded, then running, then visible.
             if let Err(error) = self.engine.create_query(query.to_persistent()) {
+                self.publish(catalog.clone());
                 let new_topic = topic_is_new.then(|| relation.topic.clone());
                 self.record(&Command::Drop {
                     relation: relation.id.0,
@@ -405,6 +410,8 @@ impl Coordinator {
 
     /// Commits, writes a checkpoint and stops the queries.
     pub fn stop(&self) -> ExecResult<()> {
+        // A CREATE that catches up would hold the guard for long.
+        self.engine.begin_stop();
         let _guard = self.next_id.lock();
         self.engine.stop()
     }

@@ -168,6 +168,7 @@ fn open(config: Config, log_folder: &Path, state_folder: &Path) -> Result<Server
     let appended = Arc::new(AppendSignal::new());
     log.add_listener(Arc::clone(&appended) as _);
     let engine_options = EngineOptions {
+        catch_up_tail: EngineOptions::CATCH_UP_TAIL,
         state_dir: state_folder.to_owned(),
         step_max_rows: config.step_max_rows,
         checkpoint_interval: config.checkpoint_interval,

@@ -75,6 +75,7 @@ impl LocalServer {
         let appended = Arc::new(AppendSignal::new());
         log.add_listener(Arc::clone(&appended) as _);
         let engine_options = EngineOptions {
+            catch_up_tail: EngineOptions::CATCH_UP_TAIL,
             state_dir: options.state_folder.clone(),
             step_max_rows: options.step_max_rows,
             checkpoint_interval: CHECKPOINT_INTERVAL,
@@ -144,7 +145,7 @@ impl LocalServer {
                     name: catalog.query_name(status.id),
                     reason,
                 }),
-                QueryState::Running | QueryState::Paused => None,
+                QueryState::Running | QueryState::Paused | QueryState::CatchingUp(_) => None,
             })
             .collect()
     }

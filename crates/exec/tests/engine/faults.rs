@@ -176,3 +176,51 @@ fn a_topic_that_cannot_be_read_stops_its_readers_alone() {
     assert_eq!(world.table("counts"), ["1|1"], "what it had stays readable");
     world.stop();
 }
+
+fn insert_many(world: &mut World, batches: i64) {
+    for batch in 0..batches {
+        let rows: Vec<Row> = (0..2000)
+            .map(|number| row((batch * 7 + number) % 50))
+            .collect();
+        world.insert(&rows);
+    }
+}
+
+#[test]
+fn a_query_that_catches_up_holds_nobody_up() {
+    let mut world = World::new(2, 1000);
+    world.create(BIDS);
+    world.create("CREATE TABLE accounts (id BIGINT PRIMARY KEY, owner VARCHAR, balance BIGINT)");
+    insert_many(&mut world, 40);
+    let rounds = world.create_beside(
+        &format!("CREATE TABLE counts AS {COUNTS}"),
+        |world, round| {
+            world.insert(&[row(1), row(round)]);
+            world.upsert("accounts", &[(1, Some(("ann", round)))]);
+            assert_eq!(world.table("accounts"), [format!("1|ann|{round}")]);
+        },
+    );
+    assert!(rounds > 1, "{rounds} rounds");
+    assert_eq!(world.table("counts"), counts(&world));
+    world.restart();
+    world.insert(&[row(3)]);
+    assert_eq!(world.table("counts"), counts(&world));
+    world.stop();
+}
+
+#[test]
+fn a_power_cut_in_a_catch_up_begins_it_anew() {
+    for seed in 0..6 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut world = World::new(2, 1000);
+        world.create(BIDS);
+        insert_many(&mut world, 10);
+        let sql = format!("CREATE TABLE counts AS {COUNTS}");
+        world.power_cut_while_creating(&sql, &mut random);
+        world.insert(&[row(1), row(60)]);
+        assert_eq!(world.table("counts"), counts(&world), "seed {seed}");
+        world.power_cut(&mut random);
+        assert_eq!(world.table("counts"), counts(&world), "seed {seed}");
+        world.stop();
+    }
+}

@@ -113,6 +113,8 @@ impl World {
     fn start(&mut self) {
         let options = EngineOptions {
             state_dir: self.folder.path().to_owned(),
+            // So few that most histories are caught up with beside the steps.
+            catch_up_tail: 10,
             step_max_rows: self.step_max_rows,
             checkpoint_interval: Duration::from_millis(20),
             processing_log_topic: PROCESSING_LOG.into(),
@@ -163,6 +165,53 @@ impl World {
 
     /// Runs a CREATE statement.
     pub fn create(&mut self, sql: &str) {
+        let Some(query) = self.prepare(sql) else {
+            return;
+        };
+        self.engine()
+            .create_query(query.clone())
+            .expect("the query starts");
+        self.queries.push(query);
+    }
+
+    /// Runs a CREATE statement, and `during` again and again until it is done; answers how often.
+    pub fn create_beside(&mut self, sql: &str, during: impl Fn(&mut Self, i64)) -> i64 {
+        let query = self.prepare(sql).expect("a query");
+        let (engine, definition) = (
+            Arc::clone(self.engine.as_ref().expect("an engine")),
+            query.clone(),
+        );
+        let creation = std::thread::spawn(move || engine.create_query(definition));
+        let mut rounds = 0;
+        while !creation.is_finished() {
+            rounds += 1;
+            during(self, rounds);
+        }
+        creation
+            .join()
+            .expect("no panic")
+            .expect("the query starts");
+        self.queries.push(query);
+        rounds
+    }
+
+    /// The power goes while a CREATE that the catalog holds is under way.
+    pub fn power_cut_while_creating(&mut self, sql: &str, random: &mut impl Rng) {
+        let query = self.prepare(sql).expect("a query");
+        let (engine, definition) = (
+            Arc::clone(self.engine.as_ref().expect("an engine")),
+            query.clone(),
+        );
+        let creation = std::thread::spawn(move || engine.create_query(definition));
+        std::thread::sleep(Duration::from_millis(random.random_range(0..40)));
+        self.queries.push(query);
+        self.power_cut(random);
+        // It may have been done before.
+        let _ = creation.join().expect("no panic");
+    }
+
+    /// Plans a CREATE statement and enters its relation; answers the query, if it has one.
+    fn prepare(&mut self, sql: &str) -> Option<PersistentQuery> {
         let statement = highwater_sql::parse_statement(sql)
             .expect("a statement")
             .statement;
@@ -202,23 +251,19 @@ impl World {
         self.relations
             .0
             .insert(relation.name.clone(), Arc::clone(&relation));
-        let Some(plan) = plan else { return };
+        let plan = plan?;
         let output = match (is_source, relation.kind) {
             (true, _) => QueryOutput::SourceTable(relation),
             (false, SourceKind::Table) => QueryOutput::Table(relation),
             (false, SourceKind::Stream) => QueryOutput::Stream(relation),
         };
-        let query = PersistentQuery {
+        Some(PersistentQuery {
             id: query,
             plan,
             output,
             offset_reset: OffsetReset::Earliest,
             paused: false,
-        };
-        self.engine()
-            .create_query(query.clone())
-            .expect("the query starts");
-        self.queries.push(query);
+        })
     }
 
     /// Inserts bids durably.

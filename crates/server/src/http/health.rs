@@ -19,7 +19,7 @@ pub(super) async fn get(State(server): State<Arc<Server>>) -> (StatusCode, Json<
             QueryState::Failed(reason) => {
                 Some(json!({ "query": catalog.query_name(status.id), "error": reason }))
             }
-            QueryState::Running | QueryState::Paused => None,
+            QueryState::Running | QueryState::Paused | QueryState::CatchingUp(_) => None,
         })
         .collect();
     let stopped = server.engine.stopped();

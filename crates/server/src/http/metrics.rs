@@ -34,7 +34,7 @@ fn record_queries(server: &Server) {
     let (mut running, mut paused, mut failed) = (0, 0, 0);
     for status in server.engine.queries() {
         match status.state {
-            QueryState::Running => running += 1,
+            QueryState::Running | QueryState::CatchingUp(_) => running += 1,
             QueryState::Paused => paused += 1,
             QueryState::Failed(_) => failed += 1,
         }

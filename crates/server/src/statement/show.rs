@@ -169,6 +169,7 @@ fn queries(server: &Server) -> SessionResult<Rows> {
 /// A query's state in words.
 pub fn state(status: &QueryStatus) -> String {
     match &status.state {
+        QueryState::CatchingUp(per_cent) => format!("catching up: {per_cent} %"),
         QueryState::Running => "running".to_owned(),
         QueryState::Paused => "paused".to_owned(),
         QueryState::Failed(reason) => format!("failed: {reason}"),

@@ -1,0 +1,117 @@
+//! When checkpoints are written: in the background every few seconds, and at once when the pipeline owes one.
+
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{Background, Event, PipelineThread, join};
+use crate::{
+    checkpoint::CheckpointDone,
+    error::{ExecError, ExecResult, with_causes},
+};
+
+/// How long a failed checkpoint waits before it is tried again.
+const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);
+
+impl PipelineThread {
+    /// Writes the checkpoint that the pipeline owes, if it can be written by now; answers whether steps may run.
+    pub(super) fn pay_checkpoint(&mut self) -> bool {
+        if self.pipeline.owes_checkpoint && self.last_checkpoint.elapsed() >= CHECKPOINT_RETRY {
+            self.last_checkpoint = Instant::now();
+            self.pipeline.settle_change();
+        }
+        !self.pipeline.owes_checkpoint
+    }
+
+    /// Waits for the checkpoint under way, if there is one. The inner error is why it cannot be written at present: a command that needs one
+    /// fails with it, the pipeline goes on.
+    pub(super) fn wait_for_checkpoint(&mut self) -> ExecResult<ExecResult<()>> {
+        let mut trouble = None;
+        self.wait_until(|thread, event| {
+            if let Some(Event::CheckpointTrouble(error)) = event {
+                trouble = Some(error);
+            }
+            trouble.is_some() || matches!(thread.background, Background::Idle)
+        })?;
+        Ok(trouble.map_or(Ok(()), Err))
+    }
+
+    pub(super) fn until_checkpoint(&self) -> Duration {
+        if self.pipeline.owes_checkpoint {
+            return CHECKPOINT_RETRY;
+        }
+        match self.background {
+            Background::Running(_) => self.pipeline.options.checkpoint_interval,
+            Background::Idle => self
+                .pipeline
+                .options
+                .checkpoint_interval
+                .saturating_sub(self.last_checkpoint.elapsed()),
+        }
+    }
+
+    /// Starts a checkpoint in the background, unless one is under way or nothing has happened since the last.
+    pub(super) fn begin_checkpoint(&mut self) -> ExecResult<()> {
+        if matches!(self.background, Background::Running(_)) || self.pipeline.owes_checkpoint {
+            return Ok(());
+        }
+        self.last_checkpoint = Instant::now();
+        if !self.pipeline.changed_since_checkpoint() {
+            return Ok(());
+        }
+        self.wait_for_commit()?;
+        let work = self.pipeline.checkpoint_work(false)?;
+        let store = self.pipeline.checkpoints.clone();
+        let state = self.pipeline.state.clone();
+        let log = Arc::clone(&self.pipeline.log);
+        let shared = Arc::clone(&self.pipeline.shared);
+        let thread = thread::Builder::new()
+            .name("hw-checkpoint".into())
+            .spawn(move || {
+                let done = loop {
+                    match store.write(&*log, &state, &work) {
+                        Ok(done) => break Ok(done),
+                        Err(error) if shared.is_stopping() => break Err(error),
+                        Err(error) => {
+                            tracing::error!(
+                                error = with_causes(&error),
+                                "could not write a checkpoint, will try again"
+                            );
+                            shared.send(Event::CheckpointTrouble(error));
+                            thread::sleep(CHECKPOINT_RETRY);
+                        }
+                    }
+                };
+                // ORDER: whoever hears of the end joins this thread, and must not wait for what it frees.
+                drop((log, state, work));
+                shared.send(Event::Checkpointed(done));
+            })
+            .map_err(|source| ExecError::Io {
+                action: "start",
+                path: "checkpoint thread".into(),
+                source,
+            })?;
+        self.background = Background::Running(thread);
+        Ok(())
+    }
+
+    pub(super) fn checkpointed(&mut self, done: ExecResult<CheckpointDone>) -> ExecResult<()> {
+        self.join_checkpoint();
+        match done {
+            Ok(done) => self.pipeline.finish_checkpoint(done),
+            // It was given up because the engine stops; the journal has what it would have held.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Until its thread is gone, a checkpoint holds the state database open.
+    pub(super) fn join_checkpoint(&mut self) {
+        if let Background::Running(thread) =
+            std::mem::replace(&mut self.background, Background::Idle)
+        {
+            join(thread);
+        }
+    }
+}
