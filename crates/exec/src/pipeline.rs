@@ -45,6 +45,8 @@ pub struct Pipeline {
     pub(crate) processing_log: ProcessingLog,
     /// The last step that ran.
     pub(crate) step: u64,
+    /// Clock and seed of the step that runs next: those of its journal entry.
+    pub(crate) moment: (i64, u64),
     /// A step that ran and waits for the disk.
     pub(crate) pending: Option<PendingStep>,
     /// The step of the last checkpoint.

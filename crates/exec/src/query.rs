@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use arrow::datatypes::SchemaRef;
+use highwater_functions::StepClock;
 use highwater_planner::{
     catalog::{QueryId, RelationId},
     dataflow::{DataflowPlan, Node, NodeId, Operator as PlanOperator},
@@ -243,6 +244,7 @@ impl QueryGraph {
                     };
                     let prefix =
                         query.map(|query| StateId::operator(query, node.id).slot(slot as u32));
+                    StepClock::begin_operator(draws_of(*query, node.id, slot));
                     let mut context = StepContext {
                         state: state.zip(prefix).map(|(state, prefix)| state.slot(prefix)),
                         late,
@@ -296,6 +298,13 @@ impl QueryGraph {
             }
         }
     }
+}
+
+/// Tells one slot of one operator apart from all others of a step.
+fn draws_of(query: Option<QueryId>, node: NodeId, slot: usize) -> u64 {
+    // Push queries (which have no number) need not repeat what they drew.
+    let query = query.map_or(0, |query| query.0);
+    (query << 32) ^ (u64::from(node.0) << 16) ^ slot as u64
 }
 
 fn input_schema(plan: &DataflowPlan, node: &Node) -> ExecResult<SchemaRef> {

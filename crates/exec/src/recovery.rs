@@ -61,6 +61,7 @@ impl Pipeline {
             step: manifest.step,
             pending: None,
             checkpointed_step: manifest.step,
+            moment: (0, 0),
             moved_without_step: false,
             owes_checkpoint: false,
             between_steps: Vec::new(),
@@ -180,6 +181,7 @@ impl Pipeline {
                 break;
             }
             self.step = entry.step - 1;
+            self.moment = (entry.clock, entry.seed);
             let cut = self.journaled_cut(&entry);
             let output = self.run_step(cut)?;
             self.append_step(output)?;

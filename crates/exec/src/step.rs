@@ -15,6 +15,7 @@ use std::{
 };
 
 use arrow::record_batch::RecordBatch;
+use highwater_functions::StepClock;
 use highwater_planner::catalog::RelationId;
 use highwater_storage_log::{Offset, TopicPartition};
 
@@ -62,15 +63,16 @@ impl Pipeline {
             .map(|(relation, part)| (*relation, part.partition as u32, part.to))
             .collect();
         let mut waits = Vec::with_capacity(cut.fetched.len() + 1);
+        let clock = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |now| now.as_millis() as i64);
+        let step = self.step + 1;
+        self.moment = (clock, seed(step, clock));
         if !durable.is_empty() {
-            let clock = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |now| now.as_millis() as i64);
-            let step = self.step + 1;
             let end = self.journal.append(&JournalEntry {
                 step,
                 clock,
-                seed: seed(step, clock),
+                seed: self.moment.1,
                 cut: durable,
             })?;
             waits.push((self.journal.partition().clone(), end));
@@ -87,6 +89,7 @@ impl Pipeline {
     /// Runs the next step over `cut`.
     pub fn run_step(&mut self, cut: Cut) -> ExecResult<StepOutput> {
         self.step += 1;
+        let _clock = StepClock::enter(self.moment.0, self.moment.1);
         let mut rejected = Vec::new();
         let mut rows = RelationRows::new();
         let mut table_rows = TableRows::new();

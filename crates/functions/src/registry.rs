@@ -55,9 +55,13 @@ pub fn register(registry: &mut dyn FunctionRegistry, dialect: Dialect) -> Result
     Ok(())
 }
 
-/// Whether the value of a function depends on the clock or the seed of the step that evaluates it.
-pub fn reads_step(name: &str) -> bool {
-    functions(Dialect::Ksql).any(|function| function.reads_step && function.name == name)
+/// Whether the value of a function depends on the clock or the seed of the step that evaluates it: with [`crate::StepClock`] it gives the same
+/// when the step runs again.
+pub fn reads_step(function: &ScalarUDF) -> bool {
+    function
+        .inner()
+        .downcast_ref::<Udf>()
+        .is_some_and(|udf| udf.function.reads_step)
 }
 
 /// What the binder asks about syntax of its own: `SUBSTRING(..)` is not an ordinary call to it. In front of DataFusion's own planners.

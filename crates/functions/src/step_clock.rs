@@ -17,6 +17,7 @@ const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 struct Moment {
     millis: i64,
     seed: u64,
+    operator: u64,
     drawn: u64,
 }
 
@@ -33,15 +34,27 @@ pub struct StepClock {
 }
 
 impl StepClock {
-    /// Sets clock (milliseconds since the epoch) and seed. Equal seeds give equal draws in equal order, so the seed must tell the step, the
-    /// operator and the slot apart.
+    /// Sets clock (milliseconds since the epoch) and seed of a step.
     pub fn enter(millis: i64, seed: u64) -> Self {
         MOMENT.set(Some(Moment {
             millis,
             seed,
+            operator: 0,
             drawn: 0,
         }));
         Self { _private: () }
+    }
+
+    /// Begins the draws of one slot of one operator, which `operator` tells apart from all others of the step. So what others draw (a push query
+    /// that is gone when the step runs again) changes nothing here. Does nothing outside of a step.
+    pub fn begin_operator(operator: u64) {
+        if let Some(moment) = MOMENT.get() {
+            MOMENT.set(Some(Moment {
+                operator,
+                drawn: 0,
+                ..moment
+            }));
+        }
     }
 }
 
@@ -69,7 +82,8 @@ pub(crate) fn draw() -> u64 {
         Some(moment) => {
             let drawn = moment.drawn.wrapping_add(1);
             MOMENT.set(Some(Moment { drawn, ..moment }));
-            mix(moment.seed.wrapping_add(drawn.wrapping_mul(GAMMA)))
+            let start = moment.seed ^ mix(moment.operator.wrapping_add(GAMMA));
+            mix(start.wrapping_add(drawn.wrapping_mul(GAMMA)))
         }
         None => {
             let state = DICE.get().wrapping_add(GAMMA);
@@ -102,5 +116,13 @@ mod tests {
         assert_ne!(first, second);
         assert_ne!(first, run(8).1);
         assert!(now_millis() > 42, "the machine's clock outside of a step");
+
+        let _step = StepClock::enter(42, 7);
+        StepClock::begin_operator(1);
+        let one = draw();
+        StepClock::begin_operator(2);
+        assert_ne!(one, draw(), "operators draw apart from each other");
+        StepClock::begin_operator(1);
+        assert_eq!(one, draw());
     }
 }

@@ -5,11 +5,13 @@
 //! shifts anything.
 
 mod group;
+mod lambda_variables;
 mod lower;
 mod plan;
 mod properties;
 mod repartition;
 mod source;
+mod step_functions;
 
 pub(crate) use lower::{Lowered, Target, lower};
 pub use plan::{

@@ -13,7 +13,7 @@ use datafusion::{
     },
     physical_expr::{
         PhysicalExpr,
-        expressions::{CastExpr, Column, Literal},
+        expressions::{CastExpr, Column, LambdaVariable, Literal},
     },
     physical_expr_common::physical_expr::fmt_sql,
 };
@@ -178,6 +178,9 @@ pub(crate) fn expression_text(expr: &Arc<dyn PhysicalExpr>) -> String {
 
 /// The text of what prints as something else than SQL; the parts of `expr` have their texts already.
 fn special_text(expr: &Arc<dyn PhysicalExpr>) -> Option<String> {
+    if let Some(variable) = expr.downcast_ref::<LambdaVariable>() {
+        return Some(variable.name().to_owned());
+    }
     if let Some(literal) = expr.downcast_ref::<Literal>() {
         return literal_text(literal.value());
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::execution::SessionState;
 use highwater_exec::OffsetReset;
+use highwater_functions::Dialect;
 use highwater_planner::{
     PlanContext, PushPlan,
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
@@ -16,6 +17,7 @@ use crate::{catalog::QueryEntry, functions, sqlstate::SqlError};
 
 /// Plans statements. Pure: it asks nothing but what it is given.
 pub struct Planner {
+    dialect: Dialect,
     functions: SessionState,
     default_partitions: u32,
 }
@@ -32,9 +34,15 @@ impl Planner {
     /// A planner with the function library.
     pub fn new(default_partitions: u32) -> Self {
         Self {
-            functions: functions::library(highwater_functions::Dialect::Postgres),
+            dialect: Dialect::Postgres,
+            functions: functions::library(Dialect::Postgres),
             default_partitions,
         }
+    }
+
+    /// Whose functions a name means.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// The function library.

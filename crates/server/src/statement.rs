@@ -6,6 +6,7 @@ pub(crate) mod cursor;
 mod ddl;
 mod describe;
 mod explain;
+mod functions;
 mod insert;
 mod print;
 mod query;

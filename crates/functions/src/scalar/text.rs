@@ -16,8 +16,8 @@ use crate::{
 
 pub(super) const TEXT: Param = param("text", Kind::Text, "the text");
 pub(super) const BYTES: Param = param("bytes", Kind::Bytes, "the bytes");
-const MORE_TEXTS: Param = param("more", Kind::Text, "what follows; NULL counts as nothing");
-const MORE_BYTES: Param = param("more", Kind::Bytes, "what follows; NULL counts as nothing");
+const TEXTS: Param = param("texts", Kind::Text, "the texts; NULL counts as nothing");
+const BYTE_PARTS: Param = param("bytes", Kind::Bytes, "the bytes; NULL counts as nothing");
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
@@ -40,10 +40,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Category::String,
         "Texts or bytes one behind the other.",
         &[
-            Overload::new(&[param("first", Kind::Text, "the first text"), MORE_TEXTS], Kind::Text, concat_texts)
-                .variadic(),
-            Overload::new(&[param("first", Kind::Bytes, "the first bytes"), MORE_BYTES], Kind::Bytes, concat_bytes)
-                .variadic(),
+            Overload::new(&[TEXTS], Kind::Text, concat_texts).variadic(),
+            Overload::new(&[BYTE_PARTS], Kind::Bytes, concat_bytes).variadic(),
         ],
         &[("concat('stream', NULL, 'line')", "'streamline'")],
     )
@@ -54,13 +52,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "Texts or bytes one behind the other with a separator between them; NULL ones are left out.",
         &[
             Overload::new(
-                &[param("separator", Kind::Text, "what stands between; NULL gives NULL"), MORE_TEXTS],
+                &[param("separator", Kind::Text, "what stands between; NULL gives NULL"), TEXTS],
                 Kind::Text,
                 join_texts,
             )
             .variadic(),
             Overload::new(
-                &[param("separator", Kind::Bytes, "what stands between; NULL gives NULL"), MORE_BYTES],
+                &[param("separator", Kind::Bytes, "what stands between; NULL gives NULL"), BYTE_PARTS],
                 Kind::Bytes,
                 join_bytes,
             )
@@ -138,7 +136,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "A text in lower case.",
         &[Overload::new(&[TEXT], Kind::Text, |call| {
             let text = call.text(0);
-            Ok(call.texts(|row| Ok(text.get(row).map(str::to_lowercase))))
+            Ok(call.write_texts(|row, out| {
+                let text = value!(text.get(row));
+                if text.is_ascii() {
+                    out.push_str(text);
+                    out.make_ascii_lowercase();
+                } else {
+                    out.push_str(&text.to_lowercase());
+                }
+                Ok(Some(()))
+            }))
         })],
         &[("lcase('ABC')", "'abc'")],
     ),
@@ -148,7 +155,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "A text in upper case.",
         &[Overload::new(&[TEXT], Kind::Text, |call| {
             let text = call.text(0);
-            Ok(call.texts(|row| Ok(text.get(row).map(str::to_uppercase))))
+            Ok(call.write_texts(|row, out| {
+                let text = value!(text.get(row));
+                if text.is_ascii() {
+                    out.push_str(text);
+                    out.make_ascii_uppercase();
+                } else {
+                    out.push_str(&text.to_uppercase());
+                }
+                Ok(Some(()))
+            }))
         })],
         &[("ucase('abc')", "'ABC'")],
     ),
@@ -190,9 +206,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Kind::Text,
             |call| {
                 let (text, from, to) = (call.text(0), call.text(1), call.text(2));
-                Ok(call.texts(|row| {
+                Ok(call.write_texts(|row, out| {
                     let (text, from, to) = (value!(text.get(row)), value!(from.get(row)), value!(to.get(row)));
-                    Ok(Some(text.replace(from, to)))
+                    let mut end = 0;
+                    for (at, found) in text.match_indices(from) {
+                        out.push_str(&text[end..at]);
+                        out.push_str(to);
+                        end = at + found.len();
+                    }
+                    out.push_str(&text[end..]);
+                    Ok(Some(()))
                 }))
             },
         )],

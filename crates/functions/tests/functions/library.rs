@@ -69,6 +69,85 @@ fn ksqldb_s_149_functions_are_there() {
     }
 }
 
+/// The page on the functions is what the library says of itself; `BLESS=1` writes it anew.
+#[test]
+fn the_page_on_functions_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/functions.md");
+    let page = page();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/functions.md is out of date: run this test with BLESS=1"
+    );
+}
+
+fn page() -> String {
+    let mut page = String::from(PAGE_START);
+    for category in CATEGORIES {
+        page.push_str(&format!("\n## {}\n\n", category.name()));
+        page.push_str("| function | what it gives | example |\n|---|---|---|\n");
+        for doc in catalog().iter().filter(|doc| doc.category == category) {
+            let forms: Vec<String> = doc
+                .variants
+                .iter()
+                .map(|variant| format!("`{} → {}`", variant.form(doc.name), variant.returns))
+                .collect();
+            let mark = if doc.ksql_only { " *" } else { "" };
+            let examples: Vec<String> = doc
+                .examples
+                .iter()
+                .map(|(call, result)| format!("`{call}` is `{result}`"))
+                .collect();
+            let cells = [
+                forms.join("<br>") + mark,
+                doc.description.to_owned(),
+                examples.join("<br>"),
+            ];
+            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            page.push_str(&format!("| {} |\n", cells.join(" | ")));
+        }
+    }
+    page
+}
+
+const PAGE_START: &str = "# Functions
+
+ksqlDB's functions, in both dialects. Where PostgreSQL (or DataFusion) means something else by a name, the postgres dialect has its
+meaning; these are marked with *. All other functions of DataFusion are there too: `SHOW FUNCTIONS` lists everything, `DESCRIBE FUNCTION name`
+tells about one.
+
+- A row that a function cannot serve (a text that is no date, a pattern that cannot run) has NULL there and leaves a line in the stream
+  `processing_log`; the query goes on. An INSERT of such a value fails.
+- Arguments of type INT go where BIGINT, DECIMAL or DOUBLE is wanted, and so on in this order. `T...` may be given several times.
+- `UNIX_TIMESTAMP()`, `UNIX_DATE()`, `RANDOM()` and `UUID()` take the clock and the dice of the step in a continuous query, so a step that
+  runs again after a crash gives the same. Over a table they are refused there: a row could not be taken back.
+- Date patterns are those of Java's `DateTimeFormatter`, regular expressions those of `java.util.regex` without look-around,
+  back-references and possessive quantifiers; what is not supported is refused with its position.
+- In `DATEADD(unit, ..)` and its like the unit is written bare: `DATEADD(DAYS, 3, day)`.
+- Lambdas are written `x => x + 1` or `(k, v) => v`; they may use other columns of the row.
+";
+
+const CATEGORIES: [Category; 15] = [
+    Category::Math,
+    Category::Conditional,
+    Category::String,
+    Category::Regex,
+    Category::Bytes,
+    Category::Json,
+    Category::Url,
+    Category::DateTime,
+    Category::Array,
+    Category::Map,
+    Category::Lambda,
+    Category::Geography,
+    Category::Key,
+    Category::Aggregate,
+    Category::Table,
+];
+
 #[test]
 fn postgres_keeps_its_names() {
     let plain = SessionContext::new();
@@ -154,5 +233,6 @@ fn clock_and_dice_are_the_step_s() {
         assert_ne!(first, run(expression, 2), "another step");
         assert_ne!(first[0], first[1], "another row");
     }
-    assert!(reads_step("random") && reads_step("unix_timestamp") && !reads_step("abs"));
+    let of_step = |name: &str| reads_step(&session.state().scalar_functions()[name]);
+    assert!(of_step("random") && of_step("unix_timestamp") && !of_step("abs"));
 }

@@ -127,20 +127,25 @@ impl ContextProvider for BindContext<'_> {
         Some(Arc::new(CastTypes))
     }
 
+    // Names of functions have no case: ksqlDB folds to upper, the library is written in lower.
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.functions.scalar_functions().get(name).cloned()
+        let name = name.to_lowercase();
+        self.functions.scalar_functions().get(&name).cloned()
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
-        self.functions.higher_order_functions().get(name).cloned()
+        let name = name.to_lowercase();
+        self.functions.higher_order_functions().get(&name).cloned()
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.functions.aggregate_functions().get(name).cloned()
+        let name = name.to_lowercase();
+        self.functions.aggregate_functions().get(&name).cloned()
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.functions.window_functions().get(name).cloned()
+        let name = name.to_lowercase();
+        self.functions.window_functions().get(&name).cloned()
     }
 
     fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {

@@ -16,6 +16,7 @@ use datafusion::{
 use super::{
     lower::{Goal, Lowering, with_names_of},
     properties::{Key, Placement, Properties},
+    step_functions::refuse_over_changes,
 };
 use crate::{
     bind::AssignWindows,
@@ -333,6 +334,7 @@ impl Lowering<'_> {
                 Some("use rowtime, or a query over the windowed table"),
             ));
         }
+        refuse_over_changes([expr], input.changing)?;
         with_names_of(&self.physical(expr, schema)?, &input.schema)
     }
 }

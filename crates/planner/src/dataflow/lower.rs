@@ -20,8 +20,10 @@ use highwater_sql::SourceKind;
 
 use super::{
     group::assign_windows,
+    lambda_variables::apart_from_columns,
     properties::{Key, Placement, Properties},
     source::source_properties,
+    step_functions::refuse_over_changes,
 };
 use crate::{
     bind::{Located, RelationSource},
@@ -142,8 +144,9 @@ impl Lowering<'_> {
         schema: &DFSchema,
     ) -> PlanResult<Arc<dyn PhysicalExpr>> {
         let stripped = strip_round_trips(expr.clone(), schema)?;
-        create_physical_expr(&stripped, schema, &self.properties, &self.context)
-            .map_err(|error| self.located.error(error))
+        let expression = create_physical_expr(&stripped, schema, &self.properties, &self.context)
+            .map_err(|error| self.located.error(error))?;
+        apart_from_columns(expression)
     }
 
     fn lower_scan(&mut self, scan: &TableScan) -> PlanResult<Properties> {
@@ -183,6 +186,7 @@ impl Lowering<'_> {
 
     fn lower_filter(&mut self, filter: &Filter, goal: &Goal) -> PlanResult<Properties> {
         let input = self.lower(&filter.input, goal)?;
+        refuse_over_changes([&filter.predicate], input.changing)?;
         let predicate = self.physical(&filter.predicate, filter.input.schema())?;
         let predicate = with_names_of(&predicate, &input.schema)?;
         let operator = Operator::Filter { predicate };
@@ -216,6 +220,7 @@ impl Lowering<'_> {
                 result: goal.result,
             },
         )?;
+        refuse_over_changes(&projection.expr, input.changing)?;
         let schema = plain_schema(&projection.schema);
         self.project(input, expressions, schema)
     }

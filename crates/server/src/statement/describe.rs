@@ -8,7 +8,7 @@ use highwater_planner::{
 
 use highwater_sql::Describe;
 
-use super::{rows::SmallResult, unknown_relation};
+use super::{functions, rows::SmallResult, unknown_relation};
 use crate::{
     session::{Rows, Session, SessionResult},
     sqlstate::SqlError,
@@ -21,7 +21,8 @@ const TAG: &str = "DESCRIBE";
 pub fn run(session: &Session, describe: &Describe) -> SessionResult<Rows> {
     match describe {
         Describe::Source { name, extended } => source(session, name, *extended),
-        Describe::Sources { .. } | Describe::Function(_) => Err(SqlError::unsupported(format!(
+        Describe::Function(name) => functions::describe(session, name, TAG),
+        Describe::Sources { .. } => Err(SqlError::unsupported(format!(
             "{describe} is not supported"
         ))),
     }

@@ -14,6 +14,7 @@ use datafusion::{
     physical_expr::PhysicalExpr,
     scalar::ScalarValue,
 };
+use highwater_functions::take_row_errors;
 use highwater_planner::catalog::{Column, ROWTIME, Relation};
 use highwater_sql::ast::{Insert, InsertSource};
 use sqlparser::ast::{Expr, ExprWithAlias, UnaryOperator, Value};
@@ -301,6 +302,8 @@ impl Evaluator<'_> {
         let script = self.script;
         let located = |error| SqlError::from_datafusion(&error, script);
         let empty = DFSchema::empty();
+        // Functions give NULL for what they cannot do and report it; a statement of one value must not hide that.
+        take_row_errors();
         let planned = state
             .create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, &empty)
             .and_then(|planned| simplified(planned, state, &empty))
@@ -309,9 +312,15 @@ impl Evaluator<'_> {
             .create_physical_expr(planned, &empty)
             .map_err(located)?;
         let one_row = one_row_batch()?;
-        match physical.evaluate(&one_row).map_err(located)? {
-            ColumnarValue::Scalar(value) => Ok(value),
-            ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0).map_err(located),
+        let value = match physical.evaluate(&one_row).map_err(located)? {
+            ColumnarValue::Scalar(value) => value,
+            ColumnarValue::Array(array) => {
+                ScalarValue::try_from_array(&array, 0).map_err(located)?
+            }
+        };
+        match take_row_errors().reasons.into_iter().next() {
+            Some(reason) => Err(SqlError::new(code::DATA_EXCEPTION, reason)),
+            None => Ok(value),
         }
     }
 }

@@ -7,7 +7,7 @@ use highwater_planner::catalog::{Catalog, Relation, SourceKind};
 use highwater_sql::ast::Show;
 use highwater_storage_log::TopicPartition;
 
-use super::rows::SmallResult;
+use super::{functions, rows::SmallResult};
 use crate::{
     catalog::builtin::INTERNAL_PREFIX,
     server::Server,
@@ -25,9 +25,9 @@ pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
         | Show::Tables { extended: true }
         | Show::Topics { extended: true, .. }
         | Show::Queries { extended: true }
-        | Show::Functions
         | Show::Types
         | Show::Variables => Err(SqlError::unsupported(format!("{show} is not supported"))),
+        Show::Functions => functions::show(session, TAG),
         Show::Streams { extended: false } => relations(&session.server, SourceKind::Stream),
         Show::Tables { extended: false } => relations(&session.server, SourceKind::Table),
         Show::Topics {
