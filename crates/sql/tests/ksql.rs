@@ -315,6 +315,7 @@ fn partition_by_takes_a_list_with_or_without_brackets() {
         ("SELECT * FROM s PARTITION BY (a)", 1),
         ("SELECT * FROM s PARTITION BY a, b + 1", 2),
         ("SELECT * FROM s PARTITION BY (a, b + 1)", 2),
+        ("SELECT * FROM s PARTITION BY (((a)))", 1),
         ("SELECT * FROM s PARTITION BY NULL EMIT CHANGES", 1),
     ] {
         assert_eq!(query(text).partition_by.len(), count, "{text}");

@@ -68,13 +68,15 @@ fn query(cursor: &mut Cursor, range: Range<usize>) -> Result<Query, SqlError> {
     })
 }
 
-/// `(a, b)` in brackets is the same list as without.
-fn flatten(list: Vec<std_ast::Expr>) -> Vec<std_ast::Expr> {
-    match <[std_ast::Expr; 1]>::try_from(list) {
-        Ok([std_ast::Expr::Tuple(items)]) => items,
-        Ok([std_ast::Expr::Nested(item)]) => vec![*item],
-        Ok(only) => only.into(),
-        Err(list) => list,
+/// `(a, b)` in brackets, however many, is the same list as without.
+fn flatten(mut list: Vec<std_ast::Expr>) -> Vec<std_ast::Expr> {
+    loop {
+        match <[std_ast::Expr; 1]>::try_from(list) {
+            Ok([std_ast::Expr::Tuple(items)]) => return items,
+            Ok([std_ast::Expr::Nested(item)]) => list = vec![*item],
+            Ok(only) => return only.into(),
+            Err(list) => return list,
+        }
     }
 }
 
