@@ -71,6 +71,11 @@ impl TimePattern {
         parse::parse(&self.items, text)?.instant(zone)
     }
 
+    /// Reads milliseconds since the epoch from the start of a text, as Java's older `SimpleDateFormat` does: what follows is left alone.
+    pub fn parse_start(&self, text: &str) -> Result<i64, TextMismatch> {
+        parse::parse_start(&self.items, text)?.instant(&Zone::UTC)
+    }
+
     /// Reads a date: days since the epoch. A time or zone in the text is read and left out.
     pub fn parse_date(&self, text: &str) -> Result<i32, TextMismatch> {
         parse::parse(&self.items, text)?.days()

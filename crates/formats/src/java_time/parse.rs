@@ -43,15 +43,26 @@ const FIELD_COUNT: usize = 17;
 
 /// Reads a whole text.
 pub(super) fn parse(items: &[Item], text: &str) -> Result<Fields, TextMismatch> {
+    let (fields, end) = read(items, text)?;
+    if end < text.len() {
+        return Err(fields.mismatch(end, "text after the end of the pattern"));
+    }
+    Ok(fields)
+}
+
+/// Reads the start of a text.
+pub(super) fn parse_start(items: &[Item], text: &str) -> Result<Fields, TextMismatch> {
+    Ok(read(items, text)?.0)
+}
+
+/// Reads what the pattern describes, and tells where it ends.
+fn read(items: &[Item], text: &str) -> Result<(Fields, usize), TextMismatch> {
     let mut fields = Fields {
         text: shown(text),
         ..Fields::default()
     };
     let end = read_items(items, text, 0, &mut fields)?;
-    if end < text.len() {
-        return Err(fields.mismatch(end, "text after the end of the pattern"));
-    }
-    Ok(fields)
+    Ok((fields, end))
 }
 
 fn shown(text: &str) -> String {

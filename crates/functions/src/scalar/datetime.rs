@@ -74,7 +74,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let (date, form) = (call.date(0), call.text(1));
             Ok(call.texts(|row| {
                 let date = value!(date.get(row));
-                Ok(Some(date_pattern(value!(form.get(row)))?.format_date(date)))
+                Ok(Some(pattern(value!(form.get(row)))?.format_date(date)))
             }))
         })],
         &[(
@@ -118,11 +118,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "parse_date",
         Category::DateTime,
-        "The date in a text.",
+        "The date that a text begins with; what follows it is left alone.",
         &[Overload::new(&[TEXT, PATTERN], Kind::Date, |call| {
             Ok(call.numbers::<Date32Type>(|row| {
                 let text = value!(call.text(0).get(row));
-                parse_date(text, value!(call.text(1).get(row))).map(Some)
+                date_at_start(text, value!(call.text(1).get(row))).map(Some)
             }))
         })],
         &[("unix_date(parse_date('08/01/2022', 'dd/MM/yyyy'))", "19000")],
@@ -326,6 +326,17 @@ impl<'a> ZoneArg<'a> {
             Some(zones) => Ok(Some(*zone(value!(zones.get(row)))?)),
         }
     }
+}
+
+/// The date that a text begins with, as Java's `SimpleDateFormat` reads it. A time of the day would be lost, so it is refused.
+fn date_at_start(text: &str, form: &str) -> Result<i32, String> {
+    let millis = pattern(form)?
+        .parse_start(text)
+        .map_err(|error| error.to_string())?;
+    if millis.rem_euclid(MILLIS_OF_DAY) != 0 {
+        return Err(format!("\"{text}\" has a time of the day beside its date"));
+    }
+    i32::try_from(millis.div_euclid(MILLIS_OF_DAY)).map_err(|_| "a date out of range".to_owned())
 }
 
 /// The text may tell more than its date.

@@ -12,7 +12,8 @@ fn texts_and_numbers() {
             "Thu, 1 Jan 1970",
         ),
         ("format_date(from_days(-1), 'dd.MM.yyyy')", "31.12.1969"),
-        ("format_date(from_days(0), 'HH:mm')", "NULL"),
+        ("format_date(from_days(0), 'yyyy HH:mm')", "1970 00:00"),
+        ("datetostring(0, 'HH:mm')", "NULL"),
         ("format_date(from_days(0), 'qqqqq')", "NULL"),
         (
             "format_time(parse_time('06:30:15.25', 'HH:mm:ss.SS'), 'h:mm:ss.SSS a')",
@@ -30,6 +31,9 @@ fn texts_and_numbers() {
         ("format_timestamp(NULL, 'HH')", "NULL"),
         ("parse_date('March 2024', 'MMMM yyyy')", "2024-03-01"),
         ("parse_date('2024-13-01', 'yyyy-MM-dd')", "NULL"),
+        ("parse_date('2024-03-01-late', 'yyyy-MM-dd')", "2024-03-01"),
+        ("parse_date('2024-03-01 10', 'yyyy-MM-dd HH')", "NULL"),
+        ("stringtodate('2024-03-01-late', 'yyyy-MM-dd')", "NULL"),
         (
             "parse_timestamp('2024-03-10 12:00', 'yyyy-MM-dd HH:mm', 'Asia/Tokyo')",
             "2024-03-10T03:00:00",
