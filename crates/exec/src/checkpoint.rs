@@ -143,6 +143,15 @@ impl CheckpointStore {
         Ok(found)
     }
 
+    /// The manifests of all checkpoints that can be read.
+    pub fn manifests(&self) -> ExecResult<Vec<Manifest>> {
+        let checkpoints = self.list()?;
+        let manifests = checkpoints
+            .iter()
+            .filter_map(|(_, path)| read_manifest(path).ok());
+        Ok(manifests.collect())
+    }
+
     /// Writes a checkpoint: runs on a thread of its own. After an error it can be tried again with the same work.
     ///
     /// A checkpoint that marks a change of the queries is the only one kept: the journal tells nothing of such changes, so a replay from before

@@ -17,6 +17,7 @@ mod error;
 mod eval;
 mod exchange;
 mod feed;
+mod holds;
 mod journal;
 mod operator;
 mod operators;

@@ -20,6 +20,7 @@ use crate::{
     error::{ExecError, ExecResult},
     exchange::Exchange,
     feed::{ChangeBatch, ChangeReceiver, SubscriptionId},
+    holds::Holds,
     journal::Journal,
     query::QueryGraph,
     rejects::ProcessingLog,
@@ -62,6 +63,8 @@ pub struct Pipeline {
     pub(crate) between_steps: Vec<(SubscriptionId, ChangeBatch)>,
     /// Changes of operator state that a failed checkpoint took; the next one writes them first.
     pub(crate) unwritten: Vec<(StatePrefix, StateChanges)>,
+    /// What the log keeps for a replay.
+    pub(crate) holds: Holds,
 }
 
 /// A persistent query with its result.

@@ -67,6 +67,7 @@ impl Pipeline {
             owes_checkpoint: false,
             between_steps: Vec::new(),
             unwritten: Vec::new(),
+            holds: Default::default(),
         };
         let new_queries = pipeline.restore_queries(&manifest, queries)?;
         let Replay { replayed, dropped } = pipeline.replay(Offset(manifest.journal))?;
@@ -90,6 +91,7 @@ impl Pipeline {
                 pipeline.create_failed_query(query, &error)?;
             }
         }
+        pipeline.hold_inputs()?;
         pipeline.publish_status();
         Ok(pipeline)
     }
@@ -242,7 +244,8 @@ impl Pipeline {
                 table.checkpointed(Arc::clone(&done.base));
             }
         }
-        self.journal.drop_below(done.journal_keep)
+        self.journal.drop_below(done.journal_keep)?;
+        self.hold_inputs()
     }
 
     /// Removes all state of a query from the database.

@@ -1,10 +1,11 @@
-//! The command line: `highwater [start]`, `highwater sql`, `highwater demo`, `highwater test-runner`.
+//! The command line: `highwater [start]`, `highwater sql`, `highwater demo`, `highwater test-runner`, `highwater log`, `highwater bench`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use highwater_server::config::{Config, ConfigError, Settings};
+use highwater_storage_log::tools::{LogCommand, bench::BenchArgs};
 use highwater_test_runner::TestRunnerArgs;
 
 /// A streaming SQL database in one binary: PostgreSQL's protocol in front, a partitioned log below, continuous queries between.
@@ -30,6 +31,19 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run statements over given records and compare what comes out with what is expected
     TestRunner(TestRunnerArgs),
+    /// Look at the topics in a data folder and work with them while no server runs
+    #[command(subcommand)]
+    Log(LogCommand),
+    /// Measure a part of Highwater beside the machine's limits
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// The log: appending, reading, latency, memory
+    Log(BenchArgs),
 }
 
 /// Options of `highwater start`.

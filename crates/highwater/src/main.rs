@@ -11,6 +11,7 @@ use anyhow::Context;
 use clap::Parser;
 use highwater_repl::{DemoOptions, Endpoint, OutputFormat, ReplOptions};
 use highwater_server::{Addresses, Listeners, config::Config, run, telemetry};
+use highwater_storage_log::tools;
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{SignalKind, signal},
@@ -18,7 +19,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use cli::{Cli, Command, DemoArgs, Output, SqlArgs, StartArgs};
+use cli::{Bench, Cli, Command, DemoArgs, Output, SqlArgs, StartArgs};
 
 /// Exit code when settings are wrong or the server cannot start, as sysexits(3) does not have one that fits better.
 const EXIT_FAILURE: u8 = 1;
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
         Some(Command::Sql(args)) => sql(args),
         Some(Command::Demo(args)) => demo(args),
         Some(Command::TestRunner(args)) => highwater_test_runner::run(&args),
+        Some(Command::Log(command)) => tools::run(&command).map_err(Into::into),
+        Some(Command::Bench(Bench::Log(args))) => tools::bench::run(&args).map_err(Into::into),
     };
     outcome.unwrap_or_else(|error| {
         // Errors tell one level each; the line shows them all.

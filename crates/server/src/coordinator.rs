@@ -27,6 +27,7 @@ use crate::{
     planning::{Inserting, Planned, Planner, StatementStyle, insert_query_name},
     purify,
     sqlstate::{SqlError, code},
+    topic_settings::topic_config,
 };
 
 /// Owner of the catalog.
@@ -180,10 +181,8 @@ impl Coordinator {
         let text = recorded_text(statement, &relation);
         let topic_is_new = self.log.topic(&relation.topic).is_none();
         if topic_is_new {
-            self.log.create_topic(
-                &relation.topic,
-                TopicConfig::with_partitions(relation.partitions),
-            )?;
+            self.log
+                .create_topic(&relation.topic, topic_config(statement, &relation))?;
         }
         let record = Command::Create {
             statement: text.clone(),

@@ -26,6 +26,7 @@ mod session;
 mod sqlstate;
 mod statement;
 pub mod telemetry;
+mod topic_settings;
 mod worker;
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
@@ -164,7 +165,8 @@ fn open(config: Config, log_folder: &Path, state_folder: &Path) -> Result<Server
         segment_bytes: config.segment_bytes,
         ..LogOptions::default()
     };
-    let log: Arc<dyn Log> = Arc::new(EmbeddedLog::open(log_folder, options)?);
+    let embedded = Arc::new(EmbeddedLog::open(log_folder, options)?);
+    let log: Arc<dyn Log> = Arc::clone(&embedded) as _;
     let appended = Arc::new(AppendSignal::new());
     log.add_listener(Arc::clone(&appended) as _);
     let engine_options = EngineOptions {
@@ -176,6 +178,8 @@ fn open(config: Config, log_folder: &Path, state_folder: &Path) -> Result<Server
     };
     let planner = Planner::new(config.default_partitions);
     let coordinator = Coordinator::open(Arc::clone(&log), planner, engine_options)?;
+    // ORDER: the engine has said by now what it will read again.
+    embedded.start_maintenance()?;
     let workers = Workers::start(config.workers)?;
     Ok(Server {
         engine: coordinator.engine(),
