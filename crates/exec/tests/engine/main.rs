@@ -154,6 +154,39 @@ fn run_history(seed: u64) {
 }
 
 #[test]
+fn retention_takes_nothing_that_a_replay_reads() {
+    let mut expired = 0;
+    for seed in 0..cases() {
+        println!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut world = World::new(random.random_range(1..4), random.random_range(1..50));
+        world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
+        // They see everything, so what is gone from the topic later is in their tables.
+        let queries = QUERIES.iter().take(4);
+        for (name, query, _) in queries.clone() {
+            world.create(&format!("CREATE TABLE {name} AS {query}"));
+        }
+        for _ in 0..random.random_range(3..9) {
+            match random.random_range(0..10) {
+                0..4 => world.insert(&random_rows(&mut random)),
+                4 => world.restart(),
+                5 | 6 => world.power_cut(&mut random),
+                _ => expired += world.expire(),
+            }
+            for (name, _, batch) in queries.clone() {
+                assert_eq!(
+                    world.table(name),
+                    oracle::answer(batch, world.rows()),
+                    "seed {seed}, table {name}"
+                );
+            }
+        }
+        world.stop();
+    }
+    assert!(expired > 0, "retention took nothing at all");
+}
+
+#[test]
 fn a_declared_table_keeps_the_last_row_of_each_key() {
     let mut world = World::new(3, 10);
     world.create("CREATE TABLE accounts (id BIGINT PRIMARY KEY, owner VARCHAR, balance BIGINT)");

@@ -22,7 +22,7 @@ use highwater_planner::{
 use highwater_sql::{Dialect, IdentifierCase, Statement};
 use highwater_storage_log::{
     BatchBuilder, EmbeddedLog, EncodedBatch, Isolation, Log, LogOptions, MemoryDisk, Offset,
-    TopicConfig, TopicPartition, partition_for_key,
+    TopicChange, TopicConfig, TopicPartition, partition_for_key,
 };
 use parking_lot::Mutex;
 use rand::Rng;
@@ -153,6 +153,26 @@ impl World {
             .crash(&mut |choices| random.random_range(0..choices));
         self.log = open_log(&self.disk);
         self.start();
+    }
+
+    /// Gives the stream's topic small segments and lets the log drop whatever retention takes: every record is too old. Answers how many are gone.
+    pub fn expire(&self) -> i64 {
+        let settings = [("retention.ms", "1"), ("segment.bytes", "300")];
+        let change = TopicChange {
+            partitions: None,
+            settings: settings
+                .map(|(name, value)| (name.into(), Some(value.into())))
+                .into(),
+        };
+        self.log
+            .alter_topic("bids", &change)
+            .expect("the topic is there");
+        self.log.maintain().expect("retention");
+        let starts = (0..self.partitions).map(|number| {
+            let at = TopicPartition::new("bids", number);
+            self.log.offsets(&at).expect("offsets").log_start.0
+        });
+        starts.sum()
     }
 
     pub fn has(&self, name: &str) -> bool {
