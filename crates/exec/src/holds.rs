@@ -56,7 +56,10 @@ impl Pipeline {
             for relation in self.topic_relations(&query.graph, Some(&query.definition.output)) {
                 let positions = stopped_at.get(&relation.id).into_iter().flatten();
                 for (number, position) in (0..).zip(positions) {
-                    want(TopicPartition::new(relation.topic.as_str(), number), *position);
+                    want(
+                        TopicPartition::new(relation.topic.as_str(), number),
+                        *position,
+                    );
                 }
             }
         }

@@ -33,8 +33,20 @@ fn main() -> LogResult<()> {
         ..LogOptions::default()
     };
     let log = EmbeddedLog::open(Path::new(&dir), options)?;
+    // The second topic is compacted in the end: gaps, batches with a part of their records or none, tombstones with a horizon.
+    let mut compacted = TopicConfig::with_partitions(1);
+    compacted
+        .settings
+        .insert("cleanup.policy".into(), "compact".into());
     log.create_topic("sample", TopicConfig::with_partitions(1))?;
-    let at = TopicPartition::new("sample", 0);
+    log.create_topic("compacted", compacted)?;
+    for topic in ["sample", "compacted"] {
+        fill(&log, &TopicPartition::new(topic, 0))?;
+    }
+    log.maintain()
+}
+
+fn fill(log: &EmbeddedLog, at: &TopicPartition) -> LogResult<()> {
     let mut sequences = [0; 3];
     let mut now = 1_700_000_000_000;
     for round in 0..60usize {
@@ -62,16 +74,16 @@ fn main() -> LogResult<()> {
             base_sequence: sequences[id],
             transactional: id > 0,
         });
-        log.append(&at, builder.finish(producer))?;
+        log.append(at, builder.finish(producer))?;
         if id < 3 {
             sequences[id] += records;
         }
         if round % 8 == 6 {
-            log.end_transaction(&at, ProducerId(101), 0, true)?;
-            log.end_transaction(&at, ProducerId(102), 0, round % 16 == 6)?;
+            log.end_transaction(at, ProducerId(101), 0, true)?;
+            log.end_transaction(at, ProducerId(102), 0, round % 16 == 6)?;
         }
     }
-    log.sync(&at, Offset(log.offsets(&at)?.log_end.0))?;
-    println!("{:?}", log.offsets(&at)?);
+    log.sync(at, Offset(log.offsets(at)?.log_end.0))?;
+    println!("{at}: {:?}", log.offsets(at)?);
     Ok(())
 }

@@ -5,6 +5,7 @@ mod copy;
 mod cursor;
 mod extended;
 mod flights;
+mod log_tool;
 mod process;
 mod push;
 
