@@ -163,7 +163,7 @@ fn retention_takes_nothing_that_a_replay_reads() {
         world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
         // They see everything, so what is gone from the topic later is in their tables.
         let queries = QUERIES.iter().take(4);
-        for (name, query, _) in queries.clone() {
+        for (name, query) in queries.clone() {
             world.create(&format!("CREATE TABLE {name} AS {query}"));
         }
         for _ in 0..random.random_range(3..9) {
@@ -173,10 +173,10 @@ fn retention_takes_nothing_that_a_replay_reads() {
                 5 | 6 => world.power_cut(&mut random),
                 _ => expired += world.expire(),
             }
-            for (name, _, batch) in queries.clone() {
+            for (name, query) in queries.clone() {
                 assert_eq!(
                     world.table(name),
-                    oracle::answer(batch, world.rows()),
+                    oracle::answer(&batch_form(name, query), world.rows()),
                     "seed {seed}, table {name}"
                 );
             }
