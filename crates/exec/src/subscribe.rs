@@ -3,7 +3,11 @@
 //! A reader of history waits for a slow client; the pipeline never does. So the catch-up thread reads the topics until little is missing, and
 //! only the rest is done between two steps, where the push query joins.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use highwater_planner::{catalog::SourceKind, dataflow::DataflowPlan};
 use highwater_storage_log::{Log, Offset, TopicPartition};
@@ -35,6 +39,8 @@ pub struct Joining {
     /// Where its reading of history stands; `None` when it wants only what comes.
     history: Option<SourcePositions>,
     started: bool,
+    /// Dropped once it has joined: whoever asked waits for that.
+    _joined: Option<mpsc::SyncSender<()>>,
 }
 
 /// Starts a push query.
@@ -53,9 +59,18 @@ pub fn start(
         receiver,
         history: None,
         started: false,
+        _joined: None,
     };
     if !options.from_beginning {
-        return join(&shared, joining).map(|()| id);
+        // What is written after the answer must reach the reader, so there is none before it has joined.
+        let (joined, has_joined) = mpsc::sync_channel(0);
+        joining._joined = Some(joined);
+        join(&shared, joining)?;
+        let _ = has_joined.recv();
+        return match shared.stopped() {
+            Some(reason) => Err(ExecError::Stopped(reason)),
+            None => Ok(id),
+        };
     }
     thread::Builder::new()
         .name(format!("hw-feed-{}", id.0))

@@ -469,30 +469,23 @@ mod tests {
             ["\"Mixed\"", "airlines", "flights"]
         );
         assert_eq!(proposals("select * from fl"), ["flights"]);
-        assert_eq!(
-            proposals("\\d a"),
-            ["airlines", "advance by", "all", "and", "as", "asc", "avg"]
-        );
+        assert_eq!(proposals("\\d ai"), ["airlines"]);
     }
 
     #[test]
     fn columns_of_the_relations_that_are_named() {
         assert_eq!(
-            proposals("SELECT d| FROM flights"),
+            proposals("SELECT de| FROM flights"),
             [
                 "dep_delay",
                 "dest",
-                "date",
                 "decimal",
                 "declare",
+                "define",
                 "delete topic",
                 "desc",
                 "describe",
-                "distinct",
-                "double",
-                "drop",
-                "drop stream",
-                "drop table"
+                "describe function"
             ]
         );
         assert_eq!(proposals("SELECT | FROM airlines"), ["carrier", "name"]);

@@ -67,6 +67,11 @@ pub(crate) struct Places<'a> {
 impl Places<'_> {
     /// The byte offset that `location` stands for, or the end of the script if it lies behind that.
     pub fn offset(&self, location: Location) -> usize {
+        self.place(location).offset
+    }
+
+    /// The place of `location`, from which places behind it can be looked for.
+    pub fn place(&self, location: Location) -> Place {
         let mut place = self.start;
         for c in self.script[place.offset..].chars() {
             if place.location >= location {
@@ -74,7 +79,7 @@ impl Places<'_> {
             }
             place.step(c);
         }
-        place.offset
+        place
     }
 
     /// The bytes that a standard span stands for.

@@ -85,9 +85,10 @@ impl Display for Query {
             return f.write_str(&body);
         }
         let tokens = tokens_of(&body);
+        let mut places = ClausePlaces::new(&body, &tokens);
         let mut written = 0;
         for Clause { join, behind, text } in clauses {
-            let at = clause_start(&body, &tokens, join, behind).max(written);
+            let at = places.next(join, behind);
             f.write_str(&body[written..at])?;
             f.write_str(if at == body.len() { " " } else { "" })?;
             f.write_str(&text)?;
@@ -150,41 +151,61 @@ fn tokens_of(body: &str) -> Vec<TokenWithSpan> {
         .map_or_else(Vec::new, |statement| statement.tokens)
 }
 
-/// Where the first of the clauses `behind` starts in a query's outermost SELECT, behind the join with the given number; or the end of the
-/// text.
-fn clause_start(
-    body: &str,
-    tokens: &[TokenWithSpan],
-    join: Option<usize>,
-    behind: &[&str],
-) -> usize {
-    let mut depth = 0_usize;
-    let mut seen_from = false;
-    let mut joins_left = join.map_or(0, |join| join + 1);
-    for (index, token) in tokens.iter().enumerate() {
-        match token.token {
-            Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
-            Token::RParen | Token::RBracket | Token::RBrace => depth = depth.saturating_sub(1),
-            Token::Word(_) if depth == 0 && !seen_from => {
-                seen_from = streaming::is_from(tokens, index)
-            }
-            Token::Word(_) if depth == 0 && joins_left > 0 => {
-                joins_left -= usize::from(streaming::is_any(tokens, index, &["join"]))
-            }
-            Token::Word(_)
-                if depth == 0
-                    && streaming::is_any(tokens, index, behind)
-                    && !streaming::operand_is_due(tokens, index) =>
-            {
-                let start = Place::start();
-                return Places {
-                    script: body,
-                    start,
-                }
-                .offset(token.span.start);
-            }
-            _ => {}
+/// A walk over a query's text to where its clauses go. They are asked for in the order of the text, so one walk finds them all.
+struct ClausePlaces<'a> {
+    tokens: &'a [TokenWithSpan],
+    /// The next token to look at.
+    index: usize,
+    depth: usize,
+    seen_from: bool,
+    /// Joins of the outermost SELECT that are passed.
+    joins: usize,
+    places: Places<'a>,
+}
+
+impl<'a> ClausePlaces<'a> {
+    fn new(body: &'a str, tokens: &'a [TokenWithSpan]) -> Self {
+        Self {
+            tokens,
+            index: 0,
+            depth: 0,
+            seen_from: false,
+            joins: 0,
+            places: Places {
+                script: body,
+                start: Place::start(),
+            },
         }
     }
-    body.len()
+
+    /// Where the first of the clauses `behind` starts in the outermost SELECT, behind the join with the given number; or the end of the text.
+    fn next(&mut self, join: Option<usize>, behind: &[&str]) -> usize {
+        let joins_before = join.map_or(0, |join| join + 1);
+        while let Some(token) = self.tokens.get(self.index) {
+            match token.token {
+                Token::LParen | Token::LBracket | Token::LBrace => self.depth += 1,
+                Token::RParen | Token::RBracket | Token::RBrace => {
+                    self.depth = self.depth.saturating_sub(1)
+                }
+                Token::Word(_) if self.depth == 0 && !self.seen_from => {
+                    self.seen_from = streaming::is_from(self.tokens, self.index)
+                }
+                Token::Word(_)
+                    if self.depth == 0
+                        && self.joins >= joins_before
+                        && streaming::is_any(self.tokens, self.index, behind)
+                        && !streaming::operand_is_due(self.tokens, self.index) =>
+                {
+                    self.places.start = self.places.place(token.span.start);
+                    return self.places.start.offset;
+                }
+                Token::Word(_) if self.depth == 0 => {
+                    self.joins += usize::from(streaming::is_any(self.tokens, self.index, &["join"]))
+                }
+                _ => {}
+            }
+            self.index += 1;
+        }
+        self.places.script.len()
+    }
 }

@@ -24,6 +24,9 @@ pub(super) struct Lifted {
     pub emit: Option<Emit>,
 }
 
+/// Streaming clauses of one query at the most: as many sources as one join ever has, and a few.
+const MAX_CLAUSES: usize = 256;
+
 /// Takes the streaming clauses out of `tokens`.
 pub(super) fn lift(origin: Origin, tokens: Vec<TokenWithSpan>) -> Result<Lifted, SqlError> {
     let clauses = find(origin, &tokens)?;
@@ -130,6 +133,12 @@ fn find(origin: Origin, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
             Clause::PartitionBy => end_of_list(tokens, at + 2),
             Clause::Emit(_) => at + 2,
         };
+        if found.len() == MAX_CLAUSES {
+            return Err(SqlError::TooComplex {
+                what: format!("more than {MAX_CLAUSES} joins with WITHIN"),
+                span: span(),
+            });
+        }
         found.push((clause, at..end));
         at = end;
     }
