@@ -30,7 +30,7 @@ impl Default for Limits {
             statements: 5_000,
             depth: 128,
             tree: 500,
-            subqueries: 32,
+            subqueries: 28,
             relations: 256,
         }
     }

@@ -485,3 +485,19 @@ fn a_ksql_script_with_comments_and_mixed_case() {
         ]
     );
 }
+
+#[test]
+fn no_more_joins_with_within_are_taken_than_anybody_writes() {
+    let joins = |count| {
+        format!(
+            "SELECT * FROM a{}",
+            " JOIN b WITHIN 1 DAY ON true".repeat(count)
+        )
+    };
+    assert_eq!(query(&joins(256)).within.len(), 256);
+    let error = parse_statement_in(&joins(257), Language::KSQL).expect_err("too many");
+    assert_eq!(
+        error.to_string(),
+        "statement is too complex: more than 256 joins with WITHIN"
+    );
+}

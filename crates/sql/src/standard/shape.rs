@@ -12,8 +12,12 @@ use crate::error::SqlError;
 use crate::limits::Limits;
 use crate::origin::Origin;
 
-/// The levels of expressions that a query is worth: its tree goes through some ten kinds of nodes, and their frames are larger.
-const QUERY_WEIGHT: usize = 10;
+/// The levels of expressions that a query is worth: its tree goes through some ten kinds of nodes, and their frames are larger. One level is
+/// about 2 KiB of stack when the tree is cloned, which takes the most; a query inside a join is 26 KiB.
+const QUERY_WEIGHT: usize = 16;
+
+/// The same for the bracket behind OVER.
+const WINDOW_WEIGHT: usize = 4;
 
 /// What is counted inside one pair of brackets. A *run* is what stands between two separators: commas, or keywords of clauses.
 #[derive(Debug, Default, Clone, Copy)]
@@ -44,6 +48,8 @@ struct Level {
     in_from: bool,
     /// A comma separates named subqueries here.
     in_with: bool,
+    /// The bracket stands behind OVER.
+    is_window: bool,
 }
 
 impl Level {
@@ -54,7 +60,11 @@ impl Level {
 
     /// What the brackets themselves add to the tree.
     fn weight(&self) -> usize {
-        if self.is_query() { QUERY_WEIGHT } else { 1 }
+        match (self.is_query(), self.is_window) {
+            (true, _) => QUERY_WEIGHT,
+            (false, true) => WINDOW_WEIGHT,
+            (false, false) => 1,
+        }
     }
 
     /// How far a parser recurses within this level.
@@ -90,6 +100,8 @@ struct Shape {
     outer_recursion: usize,
     /// How many of these levels, the innermost left out, are queries.
     outer_queries: usize,
+    /// How many of these levels, the innermost left out, stand behind OVER.
+    outer_windows: usize,
     /// Tables, joins, named subqueries and branches of set operations so far, on all levels.
     relations: usize,
 }
@@ -100,6 +112,7 @@ pub(super) fn check(origin: Origin, tokens: &[TokenWithSpan]) -> Result<usize, S
         levels: vec![Level::default()],
         outer_recursion: 0,
         outer_queries: 0,
+        outer_windows: 0,
         relations: 0,
     };
     let mut deepest = 0;
@@ -126,9 +139,10 @@ impl Shape {
                 if let Some(level) = self.levels.last_mut() {
                     level.infixes += 1;
                 }
-                self.open();
+                self.open(false);
             }
-            Token::LParen | Token::LBrace => self.open(),
+            Token::LParen => self.open(previous.is_some_and(|previous| is_word(previous, "over"))),
+            Token::LBrace => self.open(false),
             Token::RParen | Token::RBracket | Token::RBrace => self.close(),
             _ => {
                 if matches!(previous, Some(Token::LParen))
@@ -155,12 +169,16 @@ impl Shape {
         }
     }
 
-    fn open(&mut self) {
+    fn open(&mut self, is_window: bool) {
         if let Some(level) = self.levels.last() {
             self.outer_recursion += 1 + level.recursion();
             self.outer_queries += usize::from(level.is_query());
+            self.outer_windows += usize::from(level.is_window);
         }
-        self.levels.push(Level::default());
+        self.levels.push(Level {
+            is_window,
+            ..Level::default()
+        });
     }
 
     /// A bracket that closes nothing is left for the parser to find.
@@ -175,6 +193,7 @@ impl Shape {
         if let Some(level) = self.levels.last_mut() {
             self.outer_recursion -= 1 + level.recursion();
             self.outer_queries -= usize::from(level.is_query());
+            self.outer_windows -= usize::from(level.is_window);
             level.bracket = level.bracket.max(closed);
             level.touched = true;
         }
@@ -191,7 +210,9 @@ impl Shape {
             return Some(format!("nested deeper than {}", limits.depth));
         }
         let queries = self.outer_queries + usize::from(level.is_query());
-        if self.recursion() + queries * QUERY_WEIGHT + level.tree() > limits.tree {
+        let windows = self.outer_windows + usize::from(level.is_window);
+        let above = self.recursion() + queries * QUERY_WEIGHT + windows * WINDOW_WEIGHT;
+        if above + level.tree() > limits.tree {
             return Some(format!(
                 "more than {} operators in a row or inside each other",
                 limits.tree
