@@ -135,17 +135,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Category::String,
         "A text in lower case.",
         &[Overload::new(&[TEXT], Kind::Text, |call| {
-            let text = call.text(0);
-            Ok(call.write_texts(|row, out| {
-                let text = value!(text.get(row));
-                if text.is_ascii() {
-                    out.push_str(text);
-                    out.make_ascii_lowercase();
-                } else {
-                    out.push_str(&text.to_lowercase());
-                }
-                Ok(Some(()))
-            }))
+            in_case(call, str::make_ascii_lowercase, str::to_lowercase)
         })],
         &[("lcase('ABC')", "'abc'")],
     ),
@@ -154,17 +144,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Category::String,
         "A text in upper case.",
         &[Overload::new(&[TEXT], Kind::Text, |call| {
-            let text = call.text(0);
-            Ok(call.write_texts(|row, out| {
-                let text = value!(text.get(row));
-                if text.is_ascii() {
-                    out.push_str(text);
-                    out.make_ascii_uppercase();
-                } else {
-                    out.push_str(&text.to_uppercase());
-                }
-                Ok(Some(()))
-            }))
+            in_case(call, str::make_ascii_uppercase, str::to_uppercase)
         })],
         &[("ucase('abc')", "'ABC'")],
     ),
@@ -281,6 +261,21 @@ const POSITION: Param = param("position", Kind::Int, "where the search begins");
 /// A count as INT; no text or array is longer.
 pub(super) fn count(length: usize) -> i32 {
     i32::try_from(length).unwrap_or(i32::MAX)
+}
+
+/// A text in one case: ASCII in place, anything else by Unicode's rules.
+fn in_case(call: &Call, ascii: fn(&mut str), unicode: fn(&str) -> String) -> Result<ArrayRef> {
+    let text = call.text(0);
+    Ok(call.write_texts(|row, out| {
+        let text = value!(text.get(row));
+        if text.is_ascii() {
+            out.push_str(text);
+            ascii(out);
+        } else {
+            out.push_str(&unicode(text));
+        }
+        Ok(Some(()))
+    }))
 }
 
 fn chr_of_number(call: &Call) -> Result<ArrayRef> {

@@ -19,7 +19,7 @@ use highwater_storage_log::Log;
 use super::{
     CatalogState, QueryEntry, RelationEntry,
     builtin::FIRST_ID,
-    command::{self, Beginning, Command},
+    command::{self, Beginning, Command, RecordedLanguage},
 };
 use crate::{
     error::ServerError,
@@ -97,14 +97,7 @@ impl Fold<'_> {
                 partitions,
                 beginning,
             } => {
-                let Some(language) = language.language() else {
-                    let reason = "its language is not known".to_owned();
-                    return Err(ServerError::DamagedCommand { number, reason });
-                };
-                let style = StatementStyle {
-                    language,
-                    defaults: PlanDefaults::from_settings(&settings),
-                };
+                let style = style_of(number, &language, &settings)?;
                 self.next_id = self
                     .next_id
                     .max(relation + 1)
@@ -132,14 +125,7 @@ impl Fold<'_> {
                 query,
                 beginning,
             } => {
-                let Some(language) = language.language() else {
-                    let reason = "its language is not known".to_owned();
-                    return Err(ServerError::DamagedCommand { number, reason });
-                };
-                let style = StatementStyle {
-                    language,
-                    defaults: PlanDefaults::from_settings(&settings),
-                };
+                let style = style_of(number, &language, &settings)?;
                 self.next_id = self.next_id.max(query + 1);
                 let insert = Inserting {
                     id: QueryId(query),
@@ -238,6 +224,24 @@ impl Fold<'_> {
         }
         Ok(())
     }
+}
+
+/// How the text of a command is read, and what holds where it says nothing.
+fn style_of(
+    number: i64,
+    language: &RecordedLanguage,
+    settings: &BTreeMap<String, String>,
+) -> Result<StatementStyle, ServerError> {
+    let language = language
+        .language()
+        .ok_or_else(|| ServerError::DamagedCommand {
+            number,
+            reason: "its language is not known".to_owned(),
+        })?;
+    Ok(StatementStyle {
+        language,
+        defaults: PlanDefaults::from_settings(settings),
+    })
 }
 
 fn topic_property(statement: &Statement) -> Option<String> {

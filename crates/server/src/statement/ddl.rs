@@ -40,15 +40,7 @@ pub async fn create(
         Statement::CreateAs(create) => (create.kind, create.name.clone()),
         _ => return Err(SqlError::internal("not a CREATE statement")),
     };
-    // A continuous query stands for the batch query over all its input, so it begins with the first record unless told otherwise.
-    let reset = session
-        .variables
-        .offset_reset()
-        .unwrap_or(OffsetReset::Earliest);
-    let style = StatementStyle {
-        language: source.parsed.language,
-        ..session.variables.style()
-    };
+    let (reset, style) = manner(session, source);
     let (server, source) = (Arc::clone(&session.server), Arc::clone(source));
     let created = blocking(move || {
         server
@@ -67,11 +59,9 @@ pub async fn create(
     Ok(Outcome::Done(format!("CREATE {}", kind_tag(kind))))
 }
 
-/// `INSERT INTO .. SELECT`. The query has caught up with its sources when this returns.
-pub async fn insert(
-    session: &mut Session,
-    source: &Arc<SourceStatement>,
-) -> SessionResult<Outcome> {
+/// Where the query of a statement begins, and how the statement is read.
+fn manner(session: &Session, source: &SourceStatement) -> (OffsetReset, StatementStyle) {
+    // A continuous query stands for the batch query over all its input, so it begins with the first record unless told otherwise.
     let reset = session
         .variables
         .offset_reset()
@@ -80,6 +70,15 @@ pub async fn insert(
         language: source.parsed.language,
         ..session.variables.style()
     };
+    (reset, style)
+}
+
+/// `INSERT INTO .. SELECT`. The query has caught up with its sources when this returns.
+pub async fn insert(
+    session: &mut Session,
+    source: &Arc<SourceStatement>,
+) -> SessionResult<Outcome> {
+    let (reset, style) = manner(session, source);
     let (server, source) = (Arc::clone(&session.server), Arc::clone(source));
     let name = blocking(move || {
         server
