@@ -15,6 +15,9 @@ pub enum ExecError {
     /// A plan uses something that has no incremental form here.
     #[error("{0}")]
     Unsupported(String),
+    /// A query needs more than one query may have.
+    #[error("{0}")]
+    LimitExceeded(String),
     /// An expression could not be evaluated.
     #[error("could not evaluate an expression")]
     Evaluate(#[source] datafusion::error::DataFusionError),

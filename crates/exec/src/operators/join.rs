@@ -119,6 +119,7 @@ impl Join {
             }
             let group = self.index.group(key.data(), context)?;
             let others = self.index.rows(side.other(), group);
+            self.output.check_room(others.len())?;
             for (other, stored) in others {
                 let time = time.max(stored.rowtime);
                 self.output

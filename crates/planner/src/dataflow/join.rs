@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::{
     common::{DFSchema, NullEquality},
-    logical_expr::{Expr, Join, JoinType},
+    logical_expr::{Expr, Join, JoinType, LogicalPlan},
     physical_expr::{
         PhysicalExpr, ScalarFunctionExpr,
         expressions::{CaseExpr, Column, IsNotNullExpr},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     dataflow::{JoinKind, Operator},
-    error::{PlanError, PlanResult},
+    error::{PlanError, PlanResult, Position},
     explain::expression_text,
     with::default_key_format,
 };
@@ -33,21 +33,17 @@ use crate::{
 impl Lowering<'_> {
     /// Lowers a join of two tables.
     pub(super) fn lower_join(&mut self, join: &Join, goal: &Goal) -> PlanResult<Properties> {
-        let kind = kind_of(join)?;
+        let position = first_relation(&join.right).and_then(|name| self.located.relation(name));
+        let kind = kind_of(join, position)?;
         let left = self.lower(&join.left, &Goal::default())?;
         let right = self.lower(&join.right, &Goal::default())?;
-        check_inputs(&left, &right)?;
+        check_inputs(&left, &right, position)?;
         let (left_on, right_on): (Vec<&Expr>, Vec<&Expr>) =
             join.on.iter().map(|(left, right)| (left, right)).unzip();
-        let (widths, left_keys, right_keys);
-        let (left, right) = {
-            let (left, columns) = self.with_join_columns(left, &left_on, join.left.schema())?;
-            left_keys = columns;
-            let (right, columns) = self.with_join_columns(right, &right_on, join.right.schema())?;
-            right_keys = columns;
-            widths = [&left, &right].map(|side| side.schema.fields().len());
-            self.meet(left, right, &left_keys, &right_keys, goal)
-        };
+        let (left, left_keys) = self.with_join_columns(left, &left_on, join.left.schema())?;
+        let (right, right_keys) = self.with_join_columns(right, &right_on, join.right.schema())?;
+        let widths = [&left, &right].map(|side| side.schema.fields().len());
+        let (left, right) = self.meet(left, right, &left_keys, &right_keys, goal);
         let shifted: Vec<usize> = right_keys.iter().map(|column| column + widths[0]).collect();
         let schema = joined_schema(&left.schema, &right.schema);
         let (key, merged) = result_key(
@@ -298,8 +294,16 @@ fn coalesced(expr: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
     (column_of(then)? == tested).then_some((tested, column_of(case.else_expr()?)?))
 }
 
-fn kind_of(join: &Join) -> PlanResult<JoinKind> {
-    let refuse = |what: &str, hint: &str| Err(PlanError::unsupported(what, None, Some(hint)));
+/// The relation that a join's right side begins with, for messages.
+fn first_relation(plan: &LogicalPlan) -> Option<&str> {
+    match plan {
+        LogicalPlan::TableScan(scan) => Some(scan.table_name.table()),
+        other => other.inputs().into_iter().find_map(first_relation),
+    }
+}
+
+fn kind_of(join: &Join, position: Option<Position>) -> PlanResult<JoinKind> {
+    let refuse = |what: &str, hint: &str| Err(PlanError::unsupported(what, position, Some(hint)));
     let kind = match join.join_type {
         JoinType::Inner => JoinKind::Inner,
         JoinType::Left => JoinKind::Left,
@@ -327,18 +331,22 @@ fn kind_of(join: &Join) -> PlanResult<JoinKind> {
     Ok(kind)
 }
 
-fn check_inputs(left: &Properties, right: &Properties) -> PlanResult<()> {
+fn check_inputs(
+    left: &Properties,
+    right: &Properties,
+    position: Option<Position>,
+) -> PlanResult<()> {
     if !left.changing || !right.changing {
         return Err(PlanError::unsupported(
             "JOIN with a stream in a continuous query",
-            None,
+            position,
             Some("only tables can be joined so far; GROUP BY makes a table of a stream"),
         ));
     }
     if left.window.is_some() || right.window.is_some() {
         return Err(PlanError::unsupported(
             "JOIN with a windowed table in a continuous query",
-            None,
+            position,
             Some("run it as a pull query"),
         ));
     }

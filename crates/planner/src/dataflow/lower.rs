@@ -101,7 +101,7 @@ pub(super) struct Goal {
 pub(super) struct Lowering<'a> {
     nodes: Vec<Node>,
     pub target: &'a Target,
-    located: &'a Located<'a>,
+    pub located: &'a Located<'a>,
     properties: ExecutionProps,
     context: PhysicalPlanningContext,
 }

@@ -22,6 +22,8 @@ impl From<&ExecError> for SqlError {
         match error {
             ExecError::UnknownQuery(_) => Self::new(code::UNDEFINED_OBJECT, error.to_string()),
             ExecError::Unsupported(message) => Self::unsupported(message.as_str()),
+            ExecError::LimitExceeded(message) => Self::new(code::PROGRAM_LIMIT_EXCEEDED, message.as_str())
+                .with_hint("join on more columns, or group the tables first"),
             ExecError::Evaluate(source) => Self::from_datafusion(source, ""),
             ExecError::Arrow(source) => Self::from_arrow(source),
             ExecError::Format(source) => Self::from(source),

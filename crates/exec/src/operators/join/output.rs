@@ -14,8 +14,11 @@ use arrow::{
 use super::{Side, taken};
 use crate::{
     delta::{Delta, rowtime_array},
-    error::ExecResult,
+    error::{ExecError, ExecResult},
 };
+
+/// Pairs that one slot of a join makes in one step at the most: about half a GiB.
+const MAX_PAIRS: usize = 4 << 20;
 
 /// See the module.
 pub(super) struct JoinOutput {
@@ -59,6 +62,17 @@ impl JoinOutput {
             schema,
             pairs: Vec::new(),
         })
+    }
+
+    /// Fails when `more` pairs would be more than a step can hold: the join keys say too little about the rows.
+    pub fn check_room(&mut self, more: usize) -> ExecResult<()> {
+        if self.pairs.len() + more <= MAX_PAIRS {
+            return Ok(());
+        }
+        self.pairs = Vec::new();
+        Err(ExecError::LimitExceeded(format!(
+            "one step of a join makes more than {MAX_PAIRS} rows: too many rows share a join key"
+        )))
     }
 
     /// Notes a row without a partner.
