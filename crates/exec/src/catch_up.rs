@@ -16,7 +16,7 @@ use std::{
 };
 
 use highwater_planner::catalog::{QueryId, RelationId};
-use highwater_storage_log::{Log, Offset};
+use highwater_storage_log::{Log, Offset, TopicPartition};
 
 use crate::{
     backfill::{next_chunk, unique_sources},
@@ -31,8 +31,9 @@ use crate::{
     step::TableRows,
 };
 
-/// Rejected records that a catch-up keeps in memory; with more, the rest of history is read between two steps, where they can be written.
-const KEPT_REJECTED: usize = 100_000;
+/// Bytes of rejected records that a catch-up keeps in memory; with more, the rest of history is read between two steps, where they can be
+/// written.
+const KEPT_REJECTED_BYTES: usize = 64 << 20;
 
 /// A query that catches up, or has, and is not part of the steps yet.
 pub struct CatchingUp {
@@ -45,12 +46,16 @@ pub struct CatchingUp {
     pub(crate) undecodable: Vec<(RelationId, Rejected)>,
     /// Rows that could not be evaluated.
     pub(crate) unevaluated: Vec<Rejected>,
+    /// Bytes of both.
+    rejected_bytes: usize,
 }
 
 /// The pipeline's side of a catch-up.
 pub struct CatchUpThread {
     /// The query.
     pub query: QueryId,
+    /// Where it began to read: the log keeps what stands behind until it has joined.
+    pub reads_from: Vec<(TopicPartition, Offset)>,
     /// Whoever waits for it.
     reply: mpsc::SyncSender<ExecResult<()>>,
     progress: Arc<Progress>,
@@ -75,6 +80,7 @@ impl CatchUpThread {
         reply: mpsc::SyncSender<ExecResult<()>>,
     ) -> ExecResult<Self> {
         let query = catching_up.query.definition.id;
+        let reads_from = catching_up.reads_from();
         let progress = Arc::new(Progress::default());
         let told = Arc::clone(&progress);
         let thread = thread::Builder::new()
@@ -92,6 +98,7 @@ impl CatchUpThread {
             })?;
         Ok(Self {
             query,
+            reads_from,
             progress,
             thread,
             reply,
@@ -125,7 +132,20 @@ impl CatchingUp {
             started: false,
             undecodable: Vec::new(),
             unevaluated: Vec::new(),
+            rejected_bytes: 0,
         }
+    }
+
+    fn reads_from(&self) -> Vec<(TopicPartition, Offset)> {
+        unique_sources(&self.query.graph)
+            .iter()
+            .flat_map(|relation| {
+                let positions = self.reached.get(&relation.id).into_iter().flatten();
+                (0..).zip(positions).map(|(number, from)| {
+                    (TopicPartition::new(relation.topic.as_str(), number), *from)
+                })
+            })
+            .collect()
     }
 
     fn run(
@@ -162,7 +182,7 @@ impl CatchingUp {
     }
 
     fn keeps_too_much(&self) -> bool {
-        self.undecodable.len() + self.unevaluated.len() > KEPT_REJECTED
+        self.rejected_bytes > KEPT_REJECTED_BYTES
     }
 
     fn read_up_to(
@@ -184,15 +204,21 @@ impl CatchingUp {
                 break;
             };
             let bad = std::mem::take(&mut chunk.rejected);
+            self.rejected_bytes += bad.iter().map(Rejected::bytes).sum::<usize>();
             self.undecodable
                 .extend(bad.into_iter().map(|rejected| (relation.id, rejected)));
             let mut rows = RelationRows::new();
             let mut table_rows = TableRows::new();
             chunk.into_rows(relation.id, &mut rows, &mut table_rows);
             let first = !std::mem::replace(&mut self.started, true);
+            let evaluated = self.unevaluated.len();
             let (batches, _) =
                 self.query
                     .run(first, &rows, &table_rows, state, &mut self.unevaluated)?;
+            self.rejected_bytes += self.unevaluated[evaluated..]
+                .iter()
+                .map(Rejected::bytes)
+                .sum::<usize>();
             if let Some(sink) = &mut self.query.sink {
                 sink.producer_mut().append(log, &batches)?;
             }

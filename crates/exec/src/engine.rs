@@ -39,7 +39,7 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
-    /// A tail that is read within a few milliseconds.
+    /// A tail that is read within a few milliseconds. Push queries use it too.
     pub const CATCH_UP_TAIL: i64 = 20_000;
 }
 

@@ -1,7 +1,7 @@
 //! What the log must keep for the pipeline, whatever the retention of its topics says.
 //!
 //! INVARIANT: everything from the positions of the oldest kept checkpoint on stays as it is, and so does what lies behind the position of a query that
-//! was stopped and may be resumed. A replay therefore reads what the first run read.
+//! was stopped and may be resumed, or of one that still catches up. A replay therefore reads what the first run read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,6 +48,9 @@ impl Pipeline {
                     want(partition.clone(), Offset(*position));
                 }
             }
+        }
+        for (partition, offset) in self.catching_up.iter().flat_map(|query| &query.reads_from) {
+            want(partition.clone(), *offset);
         }
         for query in &self.queries {
             let Some(stopped_at) = &query.stopped_at else {

@@ -34,6 +34,18 @@ pub struct Rejected {
     pub timestamp: i64,
 }
 
+impl Rejected {
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
+        size_of::<Self>()
+            + self.source.len()
+            + self.reason.len()
+            + length(&self.key)
+            + length(&self.value)
+    }
+}
+
 /// One slot of one node.
 pub trait Operator: Send {
     /// Takes one delta from an input (by its position among the node's inputs) and pushes what follows from it at once to `output`.

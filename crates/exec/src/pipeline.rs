@@ -59,6 +59,8 @@ pub struct Pipeline {
     pub(crate) moved_without_step: bool,
     /// The queries have changed and no checkpoint holds the change yet: no step may be journaled before one does.
     pub(crate) owes_checkpoint: bool,
+    /// Transactions are open that no step will end, since the log refused to end them.
+    pub(crate) owes_aborts: bool,
     /// What push queries get once the running change of the queries is committed.
     pub(crate) between_steps: Vec<(SubscriptionId, ChangeBatch)>,
     /// Changes of operator state that a failed checkpoint took; the next one writes them first.

@@ -280,7 +280,7 @@ impl PipelineThread {
             Event::CaughtUp(catching_up, Ok(())) => self.caught_up.push(*catching_up),
             Event::CaughtUp(catching_up, Err(error)) => {
                 let reply = self.end_catch_up(catching_up.query.definition.id);
-                self.pipeline.give_up_catching_up(*catching_up)?;
+                self.pipeline.give_up_catching_up(*catching_up);
                 answer(reply, Err(error));
             }
             Event::Command(command, reply) => {
@@ -354,11 +354,7 @@ impl PipelineThread {
             join(thread);
         }
         self.join_checkpoint();
-        for thread in std::mem::take(&mut self.pipeline.catching_up) {
-            let stopped = self.pipeline.shared.stopped();
-            let reason = stopped.unwrap_or_else(|| "it is shutting down".into());
-            answer(Some(thread.join()), Err(ExecError::Stopped(reason)));
-        }
+        self.end_catch_ups();
     }
 
     /// After a fatal error: readers keep the last snapshot, everybody else is told.
@@ -367,6 +363,10 @@ impl PipelineThread {
             let mut receiver = subscription.receiver;
             receiver.closed(format!("the engine has stopped: {reason}"));
         }
+        // Whoever asked for something that was put off hears of it too: the answers go with the events.
+        self.deferred.clear();
+        self.caught_up.clear();
+        self.end_catch_ups();
         // The engine's owner may have asked to stop before the error came: then nobody is left to be told.
         while !self.pipeline.shared.is_asked_to_stop() {
             if let Ok(Event::Command(_, reply)) = self.events.recv_timeout(STATUS_INTERVAL) {

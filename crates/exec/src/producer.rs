@@ -149,10 +149,13 @@ impl Producer {
     }
 
     fn abort(&mut self, log: &dyn Log) -> ExecResult<()> {
-        for partition in &mut self.partitions {
-            if std::mem::take(&mut partition.open) {
-                log.end_transaction(&partition.name, self.id, partition.position.epoch, false)?;
-            }
+        for partition in self
+            .partitions
+            .iter_mut()
+            .filter(|partition| partition.open)
+        {
+            log.end_transaction(&partition.name, self.id, partition.position.epoch, false)?;
+            partition.open = false;
         }
         Ok(())
     }
@@ -206,6 +209,12 @@ impl Producer {
 /// The producer that a query appends as.
 pub fn producer_id(query: QueryId) -> ProducerId {
     ProducerId(ProducerId::ENGINE_BASE + query.0 as i64)
+}
+
+/// The query that appends as a producer; `None` for a producer that is no query's.
+pub fn query_of(producer: ProducerId) -> Option<QueryId> {
+    let number = producer.0.checked_sub(ProducerId::ENGINE_BASE)?;
+    u64::try_from(number).ok().map(QueryId)
 }
 
 /// Sequences wrap to 0 behind the highest one, as Kafka's do.

@@ -7,8 +7,10 @@
 //! INVARIANT: the journal tells nothing of such changes, so no step is journaled before a checkpoint holds the last one. A change that ends
 //! without its checkpoint leaves the pipeline owing it ([`Pipeline::settle_change`]).
 
+use std::sync::Arc;
+
 use highwater_planner::catalog::{QueryId, RelationId};
-use highwater_storage_log::Offset;
+use highwater_storage_log::{Offset, TopicPartition};
 
 use crate::{
     backfill::Downstream,
@@ -18,6 +20,9 @@ use crate::{
     feed::SubscriptionId,
     operator::Rejected,
     pipeline::{Pipeline, RunningQuery, SourcePositions, reads, reads_topic, wanted_columns},
+    producer::query_of,
+    rejects::ENGINE_QUERY,
+    sink::Sink,
 };
 
 impl Pipeline {
@@ -49,10 +54,11 @@ impl Pipeline {
     }
 
     fn new_query(&mut self, definition: PersistentQuery) -> ExecResult<RunningQuery> {
+        // Whatever an earlier attempt left behind: state that no manifest names, and what was appended.
+        self.forget_state(definition.id)?;
         let mut query = RunningQuery::new(definition, None, &self.base)?;
         query.origin = self.origin(&query)?;
         if let Some(sink) = &mut query.sink {
-            // What an earlier attempt left behind.
             sink.producer_mut().settle(&*self.log)?;
         }
         Ok(query)
@@ -81,6 +87,7 @@ impl Pipeline {
             started,
             undecodable,
             unevaluated,
+            ..
         } = catching_up;
         let id = query.definition.id;
         // In the order of creation, in which recovery has them too.
@@ -129,11 +136,66 @@ impl Pipeline {
     }
 
     /// Takes back what a query appended that failed while it caught up.
-    pub fn give_up_catching_up(&mut self, mut catching_up: CatchingUp) -> ExecResult<()> {
-        match &mut catching_up.query.sink {
-            Some(sink) => sink.producer_mut().abandon(&*self.log),
-            None => Ok(()),
+    pub fn give_up_catching_up(&mut self, mut catching_up: CatchingUp) {
+        self.abandon_output(catching_up.query.sink.as_mut());
+    }
+
+    /// Aborts what a query appended between two steps. A log that has no room for that now is asked again ([`Self::abort_leftovers`]).
+    fn abandon_output(&mut self, sink: Option<&mut Sink>) {
+        if let Some(sink) = sink
+            && let Err(error) = sink.producer_mut().abandon(&*self.log)
+        {
+            tracing::warn!(
+                error = with_causes(&error),
+                "what a query wrote could not be taken back yet; readers of its topic wait behind it"
+            );
+            self.owes_aborts = true;
         }
+    }
+
+    /// The same for the processing log. If it fails, a later step commits the records, which then stand there though their query does not.
+    fn abandon_rejected(&mut self) {
+        if let Err(error) = self.processing_log.producer_mut().abandon(&*self.log) {
+            tracing::warn!(
+                error = with_causes(&error),
+                "the processing log keeps records of a query that was not created"
+            );
+        }
+    }
+
+    /// Aborts the transactions that no step will end: those of queries that do not run, and of queries that are not there, whose creation a
+    /// crash or a full disk cut off. Each would hold back the readers of its topic for good.
+    pub fn abort_leftovers(&mut self) {
+        self.owes_aborts = false;
+        for query in self.queries.iter_mut().filter(|query| !query.runs()) {
+            if let Some(sink) = &mut query.sink {
+                self.owes_aborts |= sink.producer_mut().abandon(&*self.log).is_err();
+            }
+        }
+        for topic in self.log.topics() {
+            for number in 0..topic.config.partitions {
+                let partition = TopicPartition::new(Arc::clone(&topic.name), number);
+                self.owes_aborts |= self.abort_strays(&partition).is_err();
+            }
+        }
+    }
+
+    fn abort_strays(&self, partition: &TopicPartition) -> ExecResult<()> {
+        for (producer, epoch) in self.log.open_transactions(partition)? {
+            if query_of(producer).is_some_and(|query| !self.knows(query)) {
+                tracing::info!(%partition, producer = producer.0, "aborting what a query left behind that is not there");
+                self.log
+                    .end_transaction(partition, producer, epoch, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a query takes part in the steps, or will: the engine itself counts as one.
+    fn knows(&self, id: QueryId) -> bool {
+        id == ENGINE_QUERY
+            || self.queries.iter().any(|query| query.definition.id == id)
+            || self.catching_up.iter().any(|thread| thread.query == id)
     }
 
     /// Takes in a query that could not be created when the pipeline came back: it fails instead of the pipeline, and RESUME tries again.
@@ -185,13 +247,12 @@ impl Pipeline {
     fn abandon(&mut self, id: QueryId) -> ExecResult<()> {
         let position = self.query_index(id)?;
         let mut query = self.queries.remove(position);
-        if let Some(sink) = &mut query.sink {
-            sink.producer_mut().abandon(&*self.log)?;
-        }
-        self.processing_log.producer_mut().abandon(&*self.log)?;
         self.drop_unread_sources();
+        // ORDER: before anything that can fail, since no checkpoint may hold state of a query that it does not name.
         self.unwritten.retain(|(prefix, _)| !prefix.belongs_to(id));
         self.forget_state(id)?;
+        self.abandon_output(query.sink.as_mut());
+        self.abandon_rejected();
         self.settle_change();
         Ok(())
     }
@@ -235,8 +296,12 @@ impl Pipeline {
             return Ok(());
         }
         let ends = self.history_ends_of(&self.queries[position])?;
-        let failed = matches!(self.queries[position].state, QueryState::Failed(_));
         let query = &mut self.queries[position];
+        if let Some(sink) = &mut query.sink {
+            // What a failed RESUME could not take back.
+            sink.producer_mut().abandon(&*self.log)?;
+        }
+        let failed = matches!(query.state, QueryState::Failed(_));
         let stopped_at = query.stopped_at.take();
         query.state = QueryState::Running;
         let only_streams = stopped_at.as_ref().is_some_and(|stopped_at| {
@@ -287,14 +352,14 @@ impl Pipeline {
             changed_relations.push(query.definition.output.relation().id);
             query.state = QueryState::Failed(reason.clone());
             query.stopped_at = Some(positions);
-            if let Some(sink) = &mut query.sink {
-                sink.producer_mut().abandon(&*self.log)?;
-            }
+            let mut sink = query.sink.take();
+            self.abandon_output(sink.as_mut());
+            self.queries[changed].sink = sink;
         }
         if stopped_at.is_some() {
             self.queries[position].stopped_at = stopped_at;
         }
-        self.processing_log.producer_mut().abandon(&*self.log)?;
+        self.abandon_rejected();
         self.end_followers(&changed_relations, &reason);
         self.drop_unread_sources();
         self.settle_change();

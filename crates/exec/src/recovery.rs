@@ -65,6 +65,7 @@ impl Pipeline {
             moment: (0, 0),
             moved_without_step: false,
             owes_checkpoint: false,
+            owes_aborts: false,
             between_steps: Vec::new(),
             unwritten: Vec::new(),
             holds: Default::default(),
@@ -91,6 +92,7 @@ impl Pipeline {
                 pipeline.create_failed_query(query, &error)?;
             }
         }
+        pipeline.abort_leftovers();
         pipeline.hold_inputs()?;
         pipeline.publish_status();
         Ok(pipeline)

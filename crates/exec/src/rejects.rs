@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The query number under which the engine itself appends; queries are numbered from 1.
-const ENGINE_QUERY: QueryId = QueryId(0);
+pub const ENGINE_QUERY: QueryId = QueryId(0);
 
 /// Bytes of a rejected record's key and value that are kept.
 const KEPT_BYTES: usize = 64 << 10;

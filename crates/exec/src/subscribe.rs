@@ -15,6 +15,7 @@ use highwater_storage_log::{Log, Offset, TopicPartition};
 use crate::{
     backfill::{Chunk, next_chunk, unique_sources},
     catch_up::{records_between, settled_ends},
+    engine::EngineOptions,
     error::{ExecError, ExecResult},
     feed::{ChangeBatch, ChangeReceiver, FeedClosed, SubscribeOptions, SubscriptionId},
     pipeline::{Pipeline, SourcePositions, Subscription, wanted_columns},
@@ -28,9 +29,6 @@ use crate::{
 /// How long a catch-up waits before it offers again to a reader that was full.
 const FULL_READER_PAUSE: Duration = Duration::from_millis(1);
 
-/// Records that may be left for the pipeline's own thread when a push query joins.
-const JOIN_RECORDS: i64 = 20_000;
-
 /// A push query that has caught up nearly and wants to join.
 pub struct Joining {
     id: SubscriptionId,
@@ -39,8 +37,8 @@ pub struct Joining {
     /// Where its reading of history stands; `None` when it wants only what comes.
     history: Option<SourcePositions>,
     started: bool,
-    /// Dropped once it has joined: whoever asked waits for that.
-    _joined: Option<mpsc::SyncSender<()>>,
+    /// Told when it has joined, or cannot: it is dropped unused then.
+    joined: Option<mpsc::SyncSender<()>>,
 }
 
 /// Starts a push query.
@@ -59,12 +57,12 @@ pub fn start(
         receiver,
         history: None,
         started: false,
-        _joined: None,
+        joined: None,
     };
     if !options.from_beginning {
         // What is written after the answer must reach the reader, so there is none before it has joined.
-        let (joined, has_joined) = mpsc::sync_channel(0);
-        joining._joined = Some(joined);
+        let (joined, has_joined) = mpsc::sync_channel(1);
+        joining.joined = Some(joined);
         join(&shared, joining)?;
         let _ = has_joined.recv();
         return match shared.stopped() {
@@ -129,7 +127,7 @@ impl Joining {
                     }
                 }
             }
-            if missing <= JOIN_RECORDS {
+            if missing <= EngineOptions::CATCH_UP_TAIL {
                 break;
             }
         }
@@ -176,14 +174,14 @@ impl Joining {
 impl Pipeline {
     /// Takes a push query in between two steps: it gets what is left of history now, and the changes of every later step.
     pub fn join(&mut self, mut joining: Joining) -> ExecResult<()> {
-        let joined = self.join_inner(&mut joining);
-        match joined {
+        match self.join_inner(&mut joining) {
             Ok(true) => {
                 let Joining {
                     id,
                     graph,
                     receiver,
                     started,
+                    joined,
                     ..
                 } = joining;
                 self.subscriptions.push(Subscription {
@@ -192,6 +190,10 @@ impl Pipeline {
                     receiver,
                     started,
                 });
+                if let Some(joined) = joined {
+                    // Whoever asked may have gone.
+                    let _ = joined.send(());
+                }
             }
             Ok(false) => {}
             Err(error) => joining.receiver.closed(crate::error::with_causes(&error)),

@@ -201,6 +201,9 @@ pub trait Log: Send + Sync {
         producer: ProducerId,
     ) -> LogResult<Option<ProducerState>>;
 
+    /// The producers that have an open transaction in the partition, with their epochs, in the order in which the transactions began.
+    fn open_transactions(&self, partition: &TopicPartition) -> LogResult<Vec<(ProducerId, i16)>>;
+
     /// Returns when everything below `up_to` is on disk. Callers who wait together share one fdatasync. Under `log.fsync = interval | never`
     /// it returns at once.
     fn sync(&self, partition: &TopicPartition, up_to: Offset) -> LogResult<()>;

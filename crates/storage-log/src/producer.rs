@@ -112,6 +112,13 @@ impl ProducerTable {
         self.open.first().map(|(offset, _)| *offset)
     }
 
+    /// Who has an open transaction, the oldest first, with the producer's epoch.
+    pub(crate) fn open_transactions(&self) -> Vec<(ProducerId, i16)> {
+        let open = self.open.iter();
+        open.filter_map(|(_, id)| Some((ProducerId(*id), self.producers.get(id)?.epoch)))
+            .collect()
+    }
+
     /// Decides about a batch of `producer` with `records` records, without changing anything.
     pub(crate) fn admit(
         &self,

@@ -58,6 +58,9 @@ impl PipelineThread {
             return Ok(());
         }
         self.last_checkpoint = Instant::now();
+        if self.pipeline.owes_aborts {
+            self.pipeline.abort_leftovers();
+        }
         if !self.pipeline.changed_since_checkpoint() {
             return Ok(());
         }

@@ -5,7 +5,11 @@ use std::sync::{Arc, mpsc};
 use highwater_planner::catalog::QueryId;
 
 use super::{PipelineThread, answer};
-use crate::{catch_up::CatchUpThread, engine::PersistentQuery, error::ExecResult};
+use crate::{
+    catch_up::CatchUpThread,
+    engine::PersistentQuery,
+    error::{ExecError, ExecResult, with_causes},
+};
 
 impl PipelineThread {
     /// Creates a query, or lets it catch up beside the steps first; `reply` hears of the end.
@@ -26,7 +30,15 @@ impl PipelineThread {
                     reply.clone(),
                 );
                 match started {
-                    Ok(thread) => self.pipeline.catching_up.push(thread),
+                    Ok(thread) => {
+                        self.pipeline.catching_up.push(thread);
+                        if let Err(error) = self.pipeline.hold_inputs() {
+                            tracing::warn!(
+                                error = with_causes(&error),
+                                "retention may overtake a query that catches up"
+                            );
+                        }
+                    }
                     Err(error) => answer(Some(reply), Err(error)),
                 }
             }
@@ -50,7 +62,7 @@ impl PipelineThread {
         let done = match trouble {
             Ok(()) => self.pipeline.take_in(catching_up),
             Err(trouble) => {
-                self.pipeline.give_up_catching_up(catching_up)?;
+                self.pipeline.give_up_catching_up(catching_up);
                 Err(trouble)
             }
         };
@@ -67,5 +79,14 @@ impl PipelineThread {
         let threads = &mut self.pipeline.catching_up;
         let position = threads.iter().position(|thread| thread.query == query)?;
         Some(threads.remove(position).join())
+    }
+
+    /// Waits for all catch-ups, which give up since the engine stops, and tells who waits for them.
+    pub(super) fn end_catch_ups(&mut self) {
+        for thread in std::mem::take(&mut self.pipeline.catching_up) {
+            let stopped = self.pipeline.shared.stopped();
+            let reason = stopped.unwrap_or_else(|| "it is shutting down".into());
+            answer(Some(thread.join()), Err(ExecError::Stopped(reason)));
+        }
     }
 }

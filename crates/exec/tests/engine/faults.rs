@@ -224,3 +224,79 @@ fn a_power_cut_in_a_catch_up_begins_it_anew() {
         world.stop();
     }
 }
+
+#[test]
+fn a_power_cut_at_any_write_of_a_create_counts_nothing_twice() {
+    let mut changes = 0;
+    loop {
+        let mut random = StdRng::seed_from_u64(changes);
+        let mut world = World::new(2, 1000);
+        world.create(BIDS);
+        world.insert(&[row(1), row(2), row(1)]);
+        let sql = format!("CREATE TABLE counts AS {COUNTS}");
+        let done = world.power_cut_after(changes, &sql, &mut random);
+        assert_eq!(world.table("counts"), ["1|2", "2|1"], "{changes} changes");
+        world.insert(&[row(1), row(60)]);
+        world.restart();
+        assert_eq!(world.table("counts"), counts(&world), "{changes} changes");
+        world.stop();
+        if done {
+            break;
+        }
+        changes += 1;
+    }
+    assert!(changes > 1, "a CREATE writes to the log");
+}
+
+#[test]
+fn what_is_written_after_the_answer_reaches_a_push_query_however_busy_the_steps_are() {
+    let mut world = World::new(1, 1000);
+    world.create("CREATE TABLE accounts (id BIGINT PRIMARY KEY, owner VARCHAR, balance BIGINT)");
+    world.create(BIDS);
+    let accounts: Vec<(i64, Option<(&str, i64)>)> =
+        (0..20_000).map(|id| (id, Some(("ann", id)))).collect();
+    for rows in accounts.chunks(2000) {
+        world.upsert("accounts", rows);
+    }
+    let seen = std::cell::RefCell::new(Vec::new());
+    // A query over a table is built between two steps, so the push query has to wait for it.
+    world.create_beside(
+        "CREATE TABLE wealth AS SELECT owner, balance % 7 AS rest, SUM(balance) AS total FROM accounts GROUP BY owner, balance % 7",
+        |world, round| {
+            if round == 1 {
+                seen.borrow_mut().push(world.watch("SELECT bidder FROM bids EMIT CHANGES"));
+                world.insert(&[row(5)]);
+            }
+        },
+    );
+    world.create(&format!("CREATE TABLE counts AS {COUNTS}"));
+    world.insert(&[row(6)]);
+    assert_eq!(world.table("counts"), counts(&world));
+    assert_eq!(*seen.borrow()[0].lock(), ["5", "6"]);
+    world.stop();
+}
+
+#[test]
+fn everybody_who_waits_is_told_when_the_engine_stops_for_good() {
+    let mut world = World::new(2, 1000);
+    world.create(BIDS);
+    world.create("CREATE TABLE overall AS SELECT COUNT(*) AS n FROM bids");
+    insert_many(&mut world, 40);
+    let told = world.fail_syncs_while_creating(&format!("CREATE TABLE counts AS {COUNTS}"));
+    assert!(told.is_err(), "a query was created on a disk that fails");
+}
+
+#[test]
+fn a_join_that_makes_too_many_rows_fails_and_the_others_go_on() {
+    let mut world = World::new(1, 10_000);
+    world.create(BIDS);
+    world.create("CREATE TABLE ones AS SELECT bidder, 1 AS one FROM (SELECT bidder, COUNT(*) AS n FROM bids GROUP BY bidder) AS b");
+    world.create("CREATE TABLE pairs AS SELECT a.bidder AS a, b.bidder AS b FROM ones a JOIN ones b ON a.one = b.one");
+    world.create(&format!("CREATE TABLE counts AS {COUNTS}"));
+    let rows: Vec<Row> = (0..3000).map(row).collect();
+    world.insert(&rows);
+    let reason = world.failure("pairs");
+    assert!(reason.contains("share a join key"), "{reason}");
+    assert_eq!(world.table("counts").len(), 3000);
+    world.stop();
+}

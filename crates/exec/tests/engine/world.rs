@@ -230,6 +230,36 @@ impl World {
         let _ = creation.join().expect("no panic");
     }
 
+    /// The power goes after so many more changes of the log's disk while a CREATE runs; answers whether it was done by then.
+    pub fn power_cut_after(&mut self, changes: u64, sql: &str, random: &mut impl Rng) -> bool {
+        let query = self.prepare(sql).expect("a query");
+        self.disk.halt_after(Some(changes));
+        let done = self.engine().create_query(query.clone()).is_ok();
+        self.queries.push(query);
+        self.power_cut(random);
+        done
+    }
+
+    /// The disk of the log fails for good while a CREATE is under way; answers what its caller was told.
+    pub fn fail_syncs_while_creating(&mut self, sql: &str) -> Result<(), ExecError> {
+        let query = self.prepare(sql).expect("a query");
+        let engine = Arc::clone(self.engine.as_ref().expect("an engine"));
+        let (told, hears) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(engine.create_query(query)));
+        self.disk.fail_syncs_after(Some(0));
+        self.insert_without_waiting(&[Row {
+            bidder: 1,
+            channel: None,
+            price: None,
+            at: 0,
+        }]);
+        let heard = hears
+            .recv_timeout(Duration::from_secs(20))
+            .expect("whoever waits is told");
+        let _ = self.engine.take().expect("an engine").stop();
+        heard
+    }
+
     /// Plans a CREATE statement and enters its relation; answers the query, if it has one.
     fn prepare(&mut self, sql: &str) -> Option<PersistentQuery> {
         let statement = highwater_sql::parse_statement(sql)

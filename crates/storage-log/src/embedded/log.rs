@@ -367,6 +367,10 @@ impl Log for EmbeddedLog {
         self.with_partition(partition, |open| Ok(open.producer(producer)))
     }
 
+    fn open_transactions(&self, partition: &TopicPartition) -> LogResult<Vec<(ProducerId, i16)>> {
+        self.with_partition(partition, |open| Ok(open.open_transactions()))
+    }
+
     fn sync(&self, partition: &TopicPartition, up_to: Offset) -> LogResult<()> {
         self.with_partition(partition, |open| open.sync(up_to))
     }

@@ -267,6 +267,11 @@ impl Partition {
         self.writer.lock().producers.state(producer)
     }
 
+    /// Producers with an open transaction, and their epochs.
+    pub(crate) fn open_transactions(&self) -> Vec<(ProducerId, i16)> {
+        self.writer.lock().producers.open_transactions()
+    }
+
     /// Offsets at which the newest batch and marker of each producer end: what a restart learns their sequences from.
     pub(super) fn newest_of_producers(&self) -> HashSet<i64> {
         self.writer.lock().producers.newest_offsets()
