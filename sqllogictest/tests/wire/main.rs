@@ -1,6 +1,7 @@
 //! What a case cannot say: latency, cancellation, drivers' ways of reading, the process, and the flights example.
 
 mod bank;
+mod catch_up;
 mod copy;
 mod cursor;
 mod extended;
