@@ -494,7 +494,7 @@ fn no_more_joins_with_within_are_taken_than_anybody_writes() {
             " JOIN b WITHIN 1 DAY ON true".repeat(count)
         )
     };
-    assert_eq!(query(&joins(256)).within.len(), 256);
+    assert_eq!(query(&joins(255)).within.len(), 255);
     let error = parse_statement_in(&joins(257), Language::KSQL).expect_err("too many");
     assert_eq!(
         error.to_string(),
