@@ -384,6 +384,7 @@ fn instance(plan: &DataflowPlan, node: &Node) -> ExecResult<Box<dyn Operator>> {
                 gap: millis(gap),
                 grace: millis(window.grace),
                 finals_only: *finals_only,
+                retention: window.retention.map(millis),
             };
             Box::new(SessionAggregate::new(
                 &input,

@@ -300,7 +300,7 @@ pub struct WindowSpec {
     pub shape: WindowShape,
     /// A window takes records until stream time passes its end by this much.
     pub grace: Duration,
-    /// How long after its start a window's row stays in the table; `None` keeps it for ever.
+    /// How long after its start (a session: after its end) a window's row stays in the table; `None` keeps it for ever.
     pub retention: Option<Duration>,
 }
 

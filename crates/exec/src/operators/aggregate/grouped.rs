@@ -4,7 +4,9 @@
 //! a restart can the database know groups that memory does not). A checkpoint takes the groups that changed since the last one.
 //!
 //! With windows, the state key begins with the window's bounds: all state of closed windows is one range, dropped as a whole once stream
-//! time has passed the windows' end plus grace. The result rows stay where they are kept, in the result table.
+//! time has passed the windows' end plus grace. The result rows stay where they are kept, in the result table. With RETENTION the state stays
+//! until stream time has passed the windows' start by that much, and then the rows are taken back too, by the first step after it: a window that
+//! closed in an earlier step can be touched by no row of this one.
 //!
 //! State value: `rows i64 | event time i64 | one saved state per call`.
 
@@ -61,13 +63,23 @@ pub struct Aggregate {
     cold: Option<bool>,
 }
 
+/// State key of the stream time that windows with a retention need after a restart: no encoded key is empty.
+const STREAM_TIME_KEY: &[u8] = b"";
+
 /// Windows by their start, and how far they are closed.
 struct WindowExpiry {
+    /// From a window's start to its end plus grace.
     lifetime: i64,
+    /// From a window's start until its rows are taken back; `None` leaves them.
+    retention: Option<i64>,
     starts: BTreeMap<i64, Vec<u32>>,
     stream_time: i64,
+    /// Windows that start below this were closed by the end of the step before.
+    closed_below: i64,
     /// Windows that start below this have been dropped; `None` when no drop waits for a checkpoint.
     dropped_below: Option<i64>,
+    /// Stream time as the state database has it.
+    saved_stream_time: i64,
     start_converter: RowConverter,
     start_type: DataType,
 }
@@ -232,14 +244,22 @@ impl Aggregate {
         Ok(())
     }
 
-    /// Windows that give their final row must be in memory when they close, whether or not a row names them again after a restart.
-    fn load_open_windows(&mut self, context: &StepContext<'_>) -> ExecResult<()> {
-        let (true, None, Some(state)) = (self.options.finals_only, self.cold, &context.state)
-        else {
+    /// Windows that give a row when they close, or take theirs back when they go, must be in memory then, whether or not a row names them again
+    /// after a restart.
+    fn load_windows(&mut self, context: &StepContext<'_>) -> ExecResult<()> {
+        let needed = self.options.finals_only || self.keeps_closed();
+        let (true, None, Some(state)) = (needed, self.cold, &context.state) else {
             return Ok(());
         };
         self.cold = Some(false);
         for (key, value) in state.entries()? {
+            if *key == *STREAM_TIME_KEY {
+                if let Some(window) = &mut self.window {
+                    window.stream_time = i64::from_le_bytes(read(&mut &*value)?);
+                    window.closed_below = window.first_open();
+                }
+                continue;
+            }
             let (group, _) = self.groups.intern(&key);
             self.make_room();
             self.load_group(group, &value)?;
@@ -252,6 +272,13 @@ impl Aggregate {
             }
         }
         Ok(())
+    }
+
+    /// Whether closed windows stay for a while.
+    fn keeps_closed(&self) -> bool {
+        self.window
+            .as_ref()
+            .is_some_and(|window| window.retention.is_some())
     }
 
     /// Whether a group has a row in the result: while rows are in it, always for the one global group, and from the first row on where groups
@@ -399,28 +426,45 @@ impl Aggregate {
         }
     }
 
-    /// The rows of the windows that close now, in the order of their state keys: by window, then by group.
+    /// The rows of the windows that close now.
     fn finals(&self) -> ExecResult<Option<Delta>> {
-        let Some(window) = &self.window else {
-            return Ok(None);
-        };
-        let mut closed: Vec<u32> = window
-            .closed()
+        match &self.window {
+            Some(window) => self.rows_of(window.closing(), None),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes back the rows of the windows whose retention is over.
+    fn expired(&self) -> ExecResult<Option<Delta>> {
+        match &self.window {
+            Some(window) if window.retention.is_some() => self.rows_of(window.leaving(), Some(-1)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The rows of whole windows, in the order of their state keys: by window, then by group.
+    fn rows_of<'a>(
+        &self,
+        windows: impl Iterator<Item = (&'a i64, &'a Vec<u32>)>,
+        diff: Option<i8>,
+    ) -> ExecResult<Option<Delta>> {
+        let mut groups: Vec<u32> = windows
             .flat_map(|(_, groups)| groups)
             .copied()
             .filter(|&group| self.has_row(group))
             .collect();
-        if closed.is_empty() {
+        if groups.is_empty() {
             return Ok(None);
         }
-        closed.sort_by_key(|&group| self.groups.key(group));
-        let mut columns = self.key_columns(&closed)?;
-        columns.extend(self.evaluate(&closed)?);
-        let times = closed
+        groups.sort_by_key(|&group| self.groups.key(group));
+        let mut columns = self.key_columns(&groups)?;
+        columns.extend(self.evaluate(&groups)?);
+        let times = groups
             .iter()
             .map(|&group| self.rowtimes[group as usize])
             .collect();
-        Delta::from_columns(&self.schema, columns, rowtime_array(times), None).map(Some)
+        let diffs = diff.map(|diff| Arc::from(vec![diff; groups.len()]));
+        Delta::from_columns(&self.schema, columns, rowtime_array(times), diffs).map(Some)
     }
 
     fn mark_dirty(&mut self, group: u32) {
@@ -440,15 +484,17 @@ impl Aggregate {
         self.groups.remove(group);
     }
 
-    fn drop_closed_windows(&mut self) {
+    /// Forgets the windows that nothing can touch any more, and notes which have closed by now.
+    fn drop_windows(&mut self) {
         let Some(window) = &mut self.window else {
             return;
         };
-        let closed = window.take_closed();
-        if closed.is_empty() {
+        let gone = window.take_leaving();
+        window.closed_below = window.closed_below.max(window.first_open());
+        if gone.is_empty() {
             return;
         }
-        for group in closed {
+        for group in gone {
             // A dropped group must not be saved: its number may belong to another one by then.
             self.dirty.marks[group as usize] = false;
             self.forget(group);
@@ -480,8 +526,11 @@ impl WindowExpiry {
         };
         Ok(Self {
             lifetime: millis(size).saturating_add(millis(window.grace)),
+            retention: window.retention.map(millis),
             starts: BTreeMap::new(),
             stream_time: i64::MIN,
+            closed_below: i64::MIN,
+            saved_stream_time: i64::MIN,
             dropped_below: None,
             start_converter: RowConverter::new(vec![SortField::new(start_type.clone())])?,
             start_type,
@@ -518,29 +567,47 @@ impl WindowExpiry {
 
     /// Start of the first window that is still open: start + size + grace is beyond stream time.
     fn first_open(&self) -> i64 {
-        self.stream_time
-            .saturating_sub(self.lifetime)
-            .saturating_add(1)
+        self.first_within(self.lifetime)
     }
 
-    /// The windows that are closed and not dropped yet, with their groups.
-    fn closed(&self) -> impl Iterator<Item = (&i64, &Vec<u32>)> {
-        self.starts.range(..self.first_open())
+    /// Start of the first window that has not become older than `age`.
+    fn first_within(&self, age: i64) -> i64 {
+        self.stream_time.saturating_sub(age).saturating_add(1)
     }
 
-    fn take_closed(&mut self) -> Vec<u32> {
+    /// The windows that this step has closed, with their groups.
+    fn closing(&self) -> impl Iterator<Item = (&i64, &Vec<u32>)> {
         let first_open = self.first_open();
-        if self.closed().next().is_none() {
+        self.starts
+            .range(self.closed_below.min(first_open)..first_open)
+    }
+
+    /// The first window that stays. Without a retention a window's state goes when it closes; with one, a step after that at the earliest.
+    fn first_staying(&self) -> i64 {
+        match self.retention {
+            Some(retention) => self.first_within(retention).min(self.closed_below),
+            None => self.first_open(),
+        }
+    }
+
+    /// The windows that go now, with their groups.
+    fn leaving(&self) -> impl Iterator<Item = (&i64, &Vec<u32>)> {
+        self.starts.range(..self.first_staying())
+    }
+
+    fn take_leaving(&mut self) -> Vec<u32> {
+        let first_staying = self.first_staying();
+        if self.leaving().next().is_none() {
             return Vec::new();
         }
-        let open = self.starts.split_off(&first_open);
-        let closed = std::mem::replace(&mut self.starts, open);
-        self.dropped_below = Some(first_open);
-        closed.into_values().flatten().collect()
+        let staying = self.starts.split_off(&first_staying);
+        let leaving = std::mem::replace(&mut self.starts, staying);
+        self.dropped_below = Some(first_staying);
+        leaving.into_values().flatten().collect()
     }
 
-    /// State key of the first window that is still open.
-    fn open_key(&self, start: i64) -> ExecResult<Vec<u8>> {
+    /// Where the state of the windows from a start on begins.
+    fn key_from(&self, start: i64) -> ExecResult<Vec<u8>> {
         let start: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![start]));
         let start = compute::cast(&start, &self.start_type)?;
         Ok(self
@@ -561,7 +628,7 @@ impl Operator for Aggregate {
         _output: &mut Vec<Delta>,
     ) -> ExecResult<()> {
         self.start_global(context)?;
-        self.load_open_windows(context)?;
+        self.load_windows(context)?;
         let groups = self.intern(&delta, context)?;
         self.remember_old(&groups)?;
         let columns = delta.columns();
@@ -607,26 +674,38 @@ impl Operator for Aggregate {
                 }
             }
         }
+        output.extend(self.expired()?);
         if self.options.finals_only {
             self.leave_touched();
             output.extend(self.finals()?);
         } else {
             output.extend(self.consolidated()?);
         }
-        self.drop_closed_windows();
+        self.drop_windows();
         Ok(())
     }
 
     fn checkpoint(&mut self, changes: &mut StateChanges) {
-        if let Some(window) = &mut self.window
-            && let Some(first_open) = window.dropped_below.take()
-        {
-            match window.open_key(first_open) {
-                Ok(key) => changes.delete_range(Vec::new(), key),
-                // Closed windows that stay in the database cost space, never a wrong result.
-                Err(error) => {
-                    tracing::warn!(%error, "could not drop closed windows from the state database")
+        if let Some(window) = &mut self.window {
+            let dropped_below = window.dropped_below.take();
+            if let Some(first_staying) = dropped_below {
+                match window.key_from(first_staying) {
+                    Ok(key) => changes.delete_range(Vec::new(), key),
+                    // Closed windows that stay in the database cost space, never a wrong result.
+                    Err(error) => {
+                        tracing::warn!(%error, "could not drop closed windows from the state database")
+                    }
                 }
+            }
+            // ORDER: behind the range, which holds the key.
+            if window.retention.is_some()
+                && (dropped_below.is_some() || window.saved_stream_time != window.stream_time)
+            {
+                window.saved_stream_time = window.stream_time;
+                changes.put(
+                    STREAM_TIME_KEY.to_vec(),
+                    window.stream_time.to_le_bytes().to_vec(),
+                );
             }
         }
         for group in std::mem::take(&mut self.dirty.groups) {

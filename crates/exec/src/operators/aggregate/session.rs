@@ -5,7 +5,8 @@
 //! those before it have made; they are folded in runs, as only a merge needs its sessions up to date.
 //!
 //! A row is late when the session that it would make or join ends before stream time minus gap and grace. Sessions of which that is true can
-//! be joined by no row any more, and their state is dropped.
+//! be joined by no row any more, and their state is dropped. With RETENTION it stays until stream time has passed their end by that much, and then
+//! their rows are taken back too, by the first step after it.
 //!
 //! State, by key: `sessions u32 | start i64 | end i64 | one saved state per call, ..`, and the slot's stream time under an empty key.
 
@@ -43,6 +44,8 @@ pub struct SessionTimes {
     pub grace: i64,
     /// Only what is closed is given, once.
     pub finals_only: bool,
+    /// From a session's end until its row is taken back; `None` leaves it.
+    pub retention: Option<i64>,
 }
 
 /// See the module.
@@ -57,6 +60,8 @@ pub struct SessionAggregate {
     sessions: Vec<BTreeMap<i64, Session>>,
     /// Sessions by their end, with key and start: what closes next comes first.
     by_end: BTreeSet<(i64, u32, i64)>,
+    /// The same for closed sessions whose rows are not taken back yet.
+    closed: BTreeSet<(i64, u32, i64)>,
     numbers: Numbers,
     stream_time: i64,
     step: StepChanges,
@@ -135,6 +140,7 @@ impl SessionAggregate {
             keys: Groups::default(),
             sessions: Vec::new(),
             by_end: BTreeSet::new(),
+            closed: BTreeSet::new(),
             numbers: Numbers::default(),
             stream_time: i64::MIN,
             step: StepChanges::default(),
@@ -158,8 +164,8 @@ impl SessionAggregate {
         if let Some(bytes) = state.get(STREAM_TIME_KEY)? {
             self.stream_time = i64::from_le_bytes(read(&mut bytes.as_slice())?);
         }
-        if self.times.finals_only {
-            // Sessions that give their final row must be in memory when they close.
+        if self.times.finals_only || self.times.retention.is_some() {
+            // Sessions that give a row when they close, or take theirs back when they go, must be in memory then.
             for (key, value) in state.entries()? {
                 if *key != *STREAM_TIME_KEY {
                     let (key, _) = self.keys.intern(&key);
@@ -169,6 +175,11 @@ impl SessionAggregate {
                 }
             }
             self.cold = false;
+            if self.times.retention.is_some() {
+                while let Some(session) = self.next_closed() {
+                    self.closed.insert(session);
+                }
+            }
         }
         Ok(())
     }
@@ -243,6 +254,7 @@ impl SessionAggregate {
             .range(..=time.saturating_add(gap))
             .rev()
             .take_while(|(_, session)| session.end >= time.saturating_sub(gap))
+            .filter(|(start, session)| !self.closed.contains(&(session.end, key, **start)))
             .map(|(start, session)| (*start, *session))
             .collect();
         let start = near.iter().map(|(start, _)| *start).fold(time, i64::min);
@@ -349,37 +361,73 @@ impl SessionAggregate {
         self.delta(rows, &step.old_values, &numbers)
     }
 
-    /// The rows of the sessions that stream time has closed, and forgets these.
-    fn close(&mut self, give: bool) -> ExecResult<Option<Delta>> {
+    /// Takes the next session that stream time has closed from the open ones. One that only gives its final row gives it as soon as no row can
+    /// join it.
+    fn next_closed(&mut self) -> Option<(i64, u32, i64)> {
         let closed_before = self.closed_before();
+        let &(end, ..) = self.by_end.first()?;
+        let is_closed = end < closed_before || (self.times.finals_only && end == closed_before);
+        is_closed.then(|| self.by_end.pop_first()).flatten()
+    }
+
+    /// The rows of the sessions that stream time has closed, if only these are given. Without a retention nothing is left of them.
+    fn close(&mut self) -> ExecResult<Option<Delta>> {
         let mut rows = Rows::default();
-        let mut closed = Vec::new();
-        while let Some(&(end, key, start)) = self.by_end.first() {
-            // A session that only gives its final row gives it as soon as no row can join it.
-            let is_closed = end < closed_before || (give && end == closed_before);
-            if !is_closed {
-                break;
+        let mut numbers = Vec::new();
+        let mut gone = Vec::new();
+        while let Some((end, key, start)) = self.next_closed() {
+            if let Some(session) = self.sessions[key as usize].get(&start) {
+                rows.push(key, start, end, (1, numbers.len()), 1);
+                numbers.push(session.number);
             }
-            self.by_end.pop_first();
-            if let Some(session) = self.sessions[key as usize].remove(&start) {
-                if give {
-                    rows.push(key, start, end, (1, closed.len()), 1);
-                }
-                closed.push(session.number);
-                self.dirty.insert(key);
+            match self.times.retention {
+                Some(_) => _ = self.closed.insert((end, key, start)),
+                None => gone.push((key, start)),
             }
         }
-        let delta = match give {
-            true => self.delta(rows, &[], &closed)?,
+        let finals = match self.times.finals_only {
+            true => self.delta(rows, &[], &numbers)?,
             false => None,
         };
-        for number in closed {
-            for (_, accumulator) in &mut self.calls {
-                accumulator.reset(number);
+        self.forget(&gone);
+        Ok(finals)
+    }
+
+    /// Takes back the rows of the sessions that were closed by the step before and whose retention is over.
+    fn expire(&mut self) -> ExecResult<Option<Delta>> {
+        let Some(retention) = self.times.retention else {
+            return Ok(None);
+        };
+        let mut rows = Rows::default();
+        let mut numbers = Vec::new();
+        let mut gone = Vec::new();
+        while let Some(&(end, key, start)) = self.closed.first() {
+            if end.saturating_add(retention) > self.stream_time {
+                break;
             }
-            self.numbers.free.push(number);
+            self.closed.pop_first();
+            if let Some(session) = self.sessions[key as usize].get(&start) {
+                rows.push(key, start, end, (1, numbers.len()), -1);
+                numbers.push(session.number);
+                gone.push((key, start));
+            }
         }
-        Ok(delta)
+        let taken_back = self.delta(rows, &[], &numbers)?;
+        self.forget(&gone);
+        Ok(taken_back)
+    }
+
+    fn forget(&mut self, gone: &[(u32, i64)]) {
+        for &(key, start) in gone {
+            let Some(session) = self.sessions[key as usize].remove(&start) else {
+                continue;
+            };
+            self.dirty.insert(key);
+            for (_, accumulator) in &mut self.calls {
+                accumulator.reset(session.number);
+            }
+            self.numbers.free.push(session.number);
+        }
     }
 
     fn delta(
@@ -488,13 +536,12 @@ impl Operator for SessionAggregate {
         _context: &mut StepContext<'_>,
         output: &mut Vec<Delta>,
     ) -> ExecResult<()> {
-        if self.times.finals_only {
-            self.step = StepChanges::default();
-            output.extend(self.close(true)?);
-        } else {
-            output.extend(self.changes()?);
-            self.close(false)?;
+        output.extend(self.expire()?);
+        match self.times.finals_only {
+            true => self.step = StepChanges::default(),
+            false => output.extend(self.changes()?),
         }
+        output.extend(self.close()?);
         Ok(())
     }
 
