@@ -51,6 +51,11 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Fills `buf` from `position`; fewer bytes only at the end of the file.
     fn read_at(&self, buf: &mut [u8], position: u64) -> io::Result<usize>;
 
+    /// Whether the byte at `position` can be read without the medium, as far as it is known.
+    fn is_cached(&self, _position: u64) -> bool {
+        true
+    }
+
     /// Writes all of `bytes` at `position`. After an error any part of them may have been written.
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
 

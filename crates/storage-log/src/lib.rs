@@ -34,8 +34,8 @@ pub use embedded::{EmbeddedLog, Finding, Severity, VerifyReport, verify};
 pub use error::{ErrorKind, LogError, LogResult};
 pub use log::{
     AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionId, PartitionOffsets,
-    PartitionUsage, ProducerId, ProducerState, Record, TopicChange, TopicConfig, TopicInfo,
-    TopicPartition,
+    PartitionUsage, ProducerId, ProducerState, Record, SyncWaiter, TopicChange, TopicConfig,
+    TopicInfo, TopicPartition,
 };
 pub use options::{FsyncPolicy, LogOptions};
 pub use partitioner::{Partitioner, murmur2, partition_for_key};

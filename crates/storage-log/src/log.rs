@@ -134,6 +134,9 @@ pub struct Appended {
     pub duplicate: bool,
 }
 
+/// Hears whether records are on disk.
+pub type SyncWaiter = Box<dyn FnOnce(LogResult<()>) + Send>;
+
 /// What a partition remembers of a producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProducerState {
@@ -207,6 +210,10 @@ pub trait Log: Send + Sync {
     /// Returns when everything below `up_to` is on disk. Callers who wait together share one fdatasync. Under `log.fsync = interval | never`
     /// it returns at once.
     fn sync(&self, partition: &TopicPartition, up_to: Offset) -> LogResult<()>;
+
+    /// Like [`Log::sync`], but returns at once: `waiter` is told the outcome, exactly once, by whichever thread syncs, or by this call itself. It
+    /// must not wait for anything.
+    fn when_synced(&self, partition: &TopicPartition, up_to: Offset, waiter: SyncWaiter);
 
     /// Reads whole batches from `from`, at least one if there is any, then up to `max_bytes`.
     fn read(

@@ -161,14 +161,15 @@ fn missing_key(relation: &Relation, row: usize) -> SqlError {
     )
 }
 
-/// Returns when everything below the ends is on disk.
-pub async fn sync(server: &Arc<Server>, ends: &[(TopicPartition, Offset)]) -> SessionResult<()> {
+/// Returns when everything below the ends is on disk. However many sessions wait, no thread waits for each.
+pub async fn sync(server: &Server, ends: &[(TopicPartition, Offset)]) -> SessionResult<()> {
     let mut waiting = Vec::with_capacity(ends.len());
     for (partition, end) in ends {
-        let (server, partition, end) = (Arc::clone(server), partition.clone(), *end);
-        waiting.push(tokio::task::spawn_blocking(move || {
-            server.log.sync(&partition, end)
-        }));
+        let (told, hears) = tokio::sync::oneshot::channel();
+        // Whoever asked may have gone.
+        let waiter = Box::new(move |synced| _ = told.send(synced));
+        server.log.when_synced(partition, *end, waiter);
+        waiting.push(hears);
     }
     for synced in waiting {
         synced

@@ -97,6 +97,21 @@ impl DiskFile for File {
         Ok(filled)
     }
 
+    #[cfg(target_os = "linux")]
+    fn is_cached(&self, position: u64) -> bool {
+        use rustix::io::{Errno, ReadWriteFlags};
+
+        let mut byte = [0];
+        let read = rustix::io::preadv2(
+            self,
+            &mut [io::IoSliceMut::new(&mut byte)],
+            position,
+            ReadWriteFlags::NOWAIT,
+        );
+        // A file system that does not know the flag answers with another error.
+        !matches!(read, Err(Errno::AGAIN))
+    }
+
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.write_all_at(bytes, position)
     }

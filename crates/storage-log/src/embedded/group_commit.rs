@@ -1,16 +1,20 @@
 //! One sync for all who wait. The first becomes the leader and syncs what is in the file by then; those who come meanwhile wait for it and, if it
-//! did not cover them, elect the next leader. No thread of its own, no timer.
+//! did not cover them, elect the next leader. No timer, and no thread of its own but for those who leave a word instead of waiting: for them one of
+//! the pool's leads.
 //!
 //! INVARIANT: after a failed sync `durable` never moves again and every caller gets an error: the kernel may have dropped the dirty pages, so a later
 //! sync that succeeds proves nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::{
     error::{LogError, LogResult},
-    log::TopicPartition,
+    log::{SyncWaiter, TopicPartition},
 };
 
 /// How far a partition is on disk.
@@ -22,11 +26,37 @@ pub(crate) struct GroupCommit {
     poisoned: AtomicBool,
 }
 
-#[derive(Debug)]
 struct State {
     durable: i64,
     leader: bool,
     failure: Option<String>,
+    /// Who is told when everything below the offset is on disk.
+    waiters: Vec<(i64, SyncWaiter)>,
+    /// A thread of the pool was asked to lead for them.
+    pool_leads: bool,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("durable", &self.durable)
+            .field("failure", &self.failure)
+            .field("waiters", &self.waiters.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// Those whose word has come: their records are on disk, or never will be.
+    fn take_told(&mut self) -> Vec<(i64, SyncWaiter)> {
+        if self.failure.is_some() {
+            return std::mem::take(&mut self.waiters);
+        }
+        let durable = self.durable;
+        self.waiters
+            .extract_if(.., |(up_to, _)| *up_to <= durable)
+            .collect()
+    }
 }
 
 impl GroupCommit {
@@ -36,6 +66,8 @@ impl GroupCommit {
                 durable,
                 leader: false,
                 failure: None,
+                waiters: Vec::new(),
+                pool_leads: false,
             }),
             changed: Condvar::new(),
             poisoned: AtomicBool::new(false),
@@ -89,6 +121,62 @@ impl GroupCommit {
             state.leader = false;
             self.record(&mut state, synced);
             self.changed.notify_all();
+            let told = state.take_told();
+            if !told.is_empty() {
+                drop(state);
+                self.tell(partition, told);
+                state = self.state.lock();
+            }
+        }
+    }
+
+    /// Leaves a word for when everything below `up_to` is on disk. True if the pool has to be asked to lead.
+    pub(crate) fn leave_word(
+        &self,
+        partition: &TopicPartition,
+        up_to: i64,
+        waiter: SyncWaiter,
+    ) -> bool {
+        let mut state = self.state.lock();
+        state.waiters.push((up_to, waiter));
+        let told = state.take_told();
+        let must_lead = !state.waiters.is_empty() && !state.pool_leads;
+        state.pool_leads |= must_lead;
+        drop(state);
+        self.tell(partition, told);
+        must_lead
+    }
+
+    /// How many have left a word, and up to where the pool has to sync for them; `None` ends its leading.
+    pub(crate) fn words(&self) -> Option<(usize, i64)> {
+        let mut state = self.state.lock();
+        let furthest = state.waiters.iter().map(|(up_to, _)| *up_to).max();
+        state.pool_leads = furthest.is_some();
+        Some((state.waiters.len(), furthest?))
+    }
+
+    /// Tells those who left a word that the pool cannot serve them.
+    pub(crate) fn dismiss(&self, partition: &TopicPartition, reason: &str) {
+        let mut state = self.state.lock();
+        state.pool_leads = false;
+        let waiters = std::mem::take(&mut state.waiters);
+        drop(state);
+        for (_, waiter) in waiters {
+            waiter(Err(LogError::Poisoned {
+                partition: partition.clone(),
+                reason: reason.to_owned(),
+            }));
+        }
+    }
+
+    fn tell(&self, partition: &TopicPartition, told: Vec<(i64, SyncWaiter)>) {
+        for (up_to, waiter) in told {
+            // What was on disk before a failure still is.
+            waiter(if up_to <= self.durable() {
+                Ok(())
+            } else {
+                self.check(partition)
+            });
         }
     }
 
@@ -101,7 +189,9 @@ impl GroupCommit {
         let mut state = self.state.lock();
         self.record(&mut state, synced);
         self.changed.notify_all();
+        let told = state.take_told();
         drop(state);
+        self.tell(partition, told);
         self.check(partition)
     }
 

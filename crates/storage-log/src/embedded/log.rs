@@ -20,17 +20,19 @@ use crate::{
         Environment,
         handles::FileCache,
         layout,
+        pace::Pace,
         partition::Partition,
         periodic::Periodic,
         read_caches::IndexCache,
         small_file,
+        sync_pool::SyncPool,
         tail::TailBudget,
         topics::{self, StoredTopics, Topic},
     },
     error::{LogError, LogResult},
     log::{
         AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets, PartitionUsage,
-        ProducerId, ProducerState, TopicChange, TopicConfig, TopicInfo, TopicPartition,
+        ProducerId, ProducerState, SyncWaiter, TopicChange, TopicConfig, TopicInfo, TopicPartition,
     },
     options::{FsyncPolicy, LogOptions},
 };
@@ -41,6 +43,7 @@ pub struct EmbeddedLog {
     // Field order is drop order: first the threads stop, then the topics close.
     _syncing: Option<Periodic>,
     maintenance: Mutex<Option<Periodic>>,
+    sync_pool: SyncPool,
     inner: Arc<Inner>,
 }
 
@@ -102,6 +105,7 @@ impl EmbeddedLog {
             files,
             tails,
             indexes,
+            pace: Pace::default(),
             stopping: AtomicBool::new(false),
         });
         let StoredTopics { topics, damaged } = topics::open_all(&environment)?;
@@ -132,6 +136,7 @@ impl EmbeddedLog {
         Ok(Self {
             _syncing: syncing,
             maintenance: Mutex::new(None),
+            sync_pool: SyncPool::default(),
             inner,
         })
     }
@@ -176,9 +181,13 @@ impl EmbeddedLog {
         id: &TopicPartition,
         call: impl FnOnce(&Partition) -> LogResult<T>,
     ) -> LogResult<T> {
+        call(&*self.partition(id)?)
+    }
+
+    fn partition(&self, id: &TopicPartition) -> LogResult<Arc<Partition>> {
         let topic = self.inner.topics.read().get(&id.topic).cloned();
         match topic {
-            Some(topic) => call(&*topic.partition(id)?),
+            Some(topic) => topic.partition(id),
             None => Err(self.unknown(&id.topic)),
         }
     }
@@ -373,6 +382,19 @@ impl Log for EmbeddedLog {
 
     fn sync(&self, partition: &TopicPartition, up_to: Offset) -> LogResult<()> {
         self.with_partition(partition, |open| open.sync(up_to))
+    }
+
+    fn when_synced(&self, partition: &TopicPartition, up_to: Offset, waiter: SyncWaiter) {
+        match self.partition(partition) {
+            Ok(open) => {
+                if open.when_synced(up_to, waiter)
+                    && let Err(error) = self.sync_pool.sync(Arc::clone(&open))
+                {
+                    open.dismiss_waiters(&error);
+                }
+            }
+            Err(error) => waiter(Err(error)),
+        }
     }
 
     fn read(

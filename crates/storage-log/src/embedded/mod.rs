@@ -12,6 +12,7 @@ pub(crate) mod index;
 pub(crate) mod layout;
 mod log;
 mod log_start;
+mod pace;
 mod partition;
 mod periodic;
 mod published;
@@ -27,6 +28,7 @@ mod segment;
 mod settings;
 pub(crate) mod small_file;
 pub(crate) mod snapshot;
+mod sync_pool;
 mod tail;
 mod topics;
 mod verify;
@@ -41,6 +43,7 @@ pub use verify::{Finding, Severity, VerifyReport, verify};
 
 use crate::{clock::Clock, disk::Disk, options::LogOptions};
 use handles::FileCache;
+use pace::Pace;
 use read_caches::IndexCache;
 use tail::TailBudget;
 
@@ -54,6 +57,7 @@ pub(crate) struct Environment {
     pub(crate) files: FileCache,
     pub(crate) tails: Arc<TailBudget>,
     pub(crate) indexes: IndexCache,
+    pub(crate) pace: Pace,
     /// The log is being dropped: long work ends as soon as it can.
     pub(crate) stopping: AtomicBool,
 }

@@ -14,6 +14,8 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
+    thread,
+    time::{Duration, Instant},
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -27,10 +29,22 @@ use crate::{
         recovery_point, settings::PartitionSettings,
     },
     error::{LogError, LogResult},
-    log::{Appended, Offset, PartitionOffsets, ProducerId, ProducerState, TopicPartition},
+    log::{
+        Appended, Offset, PartitionOffsets, ProducerId, ProducerState, SyncWaiter, TopicPartition,
+    },
     options::FsyncPolicy,
     producer::{AbortedTransaction, Admission, ProducerTable},
 };
+
+/// A sync that several had waited for is followed by a pause of this part of its length: those who were told come back at once, as a rule, and the
+/// next sync covers them too. Without it they would take turns, half of them waiting for two syncs.
+const GATHERING_PART: u32 = 8;
+
+/// No pause is longer than this.
+const LONGEST_GATHERING: Duration = Duration::from_micros(500);
+
+/// A shorter pause is not worth it: waking up takes half as long.
+const SHORTEST_GATHERING: Duration = Duration::from_micros(100);
 
 /// An open partition.
 #[derive(Debug)]
@@ -289,6 +303,48 @@ impl Partition {
         }
     }
 
+    /// Tells `waiter` when everything below `up_to` is on disk, if that is the policy. True if [`Self::sync_for_waiters`] has to be called for it.
+    pub(crate) fn when_synced(&self, up_to: Offset, waiter: SyncWaiter) -> bool {
+        let log_end = self.published.read().log_end;
+        if up_to.0 > log_end {
+            waiter(Err(self.out_of_range(up_to.0)));
+            return false;
+        }
+        match self.environment.options.fsync {
+            FsyncPolicy::Always => self.commit.leave_word(&self.id, up_to.0, waiter),
+            FsyncPolicy::Interval(_) | FsyncPolicy::Never => {
+                waiter(self.commit.check(&self.id));
+                false
+            }
+        }
+    }
+
+    /// Syncs for as long as somebody has left a word.
+    pub(crate) fn sync_for_waiters(&self) {
+        let mut gathering = Duration::ZERO;
+        loop {
+            if gathering >= SHORTEST_GATHERING {
+                thread::sleep(gathering);
+            }
+            let Some((waiting, up_to)) = self.commit.words() else {
+                return;
+            };
+            let began = Instant::now();
+            // A failure is told to them where it is noted.
+            let _ = self.sync_to(up_to);
+            gathering = match waiting {
+                // Nobody else would come.
+                ..2 => Duration::ZERO,
+                _ => (began.elapsed() / GATHERING_PART).min(LONGEST_GATHERING),
+            };
+        }
+    }
+
+    /// Tells those who left a word that nobody can sync for them.
+    pub(crate) fn dismiss_waiters(&self, error: &LogError) {
+        self.commit.dismiss(&self.id, &error.to_string());
+    }
+
     /// Syncs whatever is not on disk yet, whatever the policy.
     pub(crate) fn sync_all(&self) -> LogResult<()> {
         let log_end = self.published.read().log_end;
@@ -302,7 +358,9 @@ impl Partition {
                 (published.unsynced_file(), published.sync_mark())
             };
             if let Some(file) = unsynced {
+                self.environment.pace.synced();
                 file.sync_data()?;
+                self.environment.pace.synced();
                 self.published.write().note_synced(mark);
             }
             self.write_recovery_point(mark.end);

@@ -168,6 +168,8 @@ impl Partition {
                 segment.scanner.position(),
             );
         }
+        // Before the lock: nobody waits for a reader that rests.
+        self.environment.pace.give_way(segment.scanner.disk_time());
         let published = self.published.read();
         collected.take(found, |batches| {
             if isolation == Isolation::ReadCommitted {

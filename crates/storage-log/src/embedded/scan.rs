@@ -1,6 +1,10 @@
 //! Reading a segment batch by batch. Every batch is checked: header, checksum, and that its offsets follow the one before.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 
@@ -84,6 +88,8 @@ pub(crate) struct BatchScanner {
     chunk: Bytes,
     chunk_position: u64,
     chunk_bytes: usize,
+    /// What reads took that had to go to the medium.
+    disk_time: Duration,
 }
 
 impl BatchScanner {
@@ -99,6 +105,7 @@ impl BatchScanner {
             chunk: Bytes::new(),
             chunk_position: start.position,
             chunk_bytes: SCAN_CHUNK_BYTES,
+            disk_time: Duration::ZERO,
         }
     }
 
@@ -112,6 +119,11 @@ impl BatchScanner {
     pub(crate) fn below(mut self, limit: i64) -> Self {
         self.limit = limit;
         self
+    }
+
+    /// What reads took so far that had to go to the medium.
+    pub(crate) fn disk_time(&self) -> Duration {
+        self.disk_time
     }
 
     /// Position of the batch that comes next.
@@ -195,10 +207,16 @@ impl BatchScanner {
             return Ok(self.chunk.slice_ref(at_hand));
         }
         let mut buffer = vec![0; left.min(self.chunk_bytes.max(need))];
+        // The last byte tells: what the kernel reads ahead of a reader in sequence does not reach that far.
+        let cached = self.file.is_cached(self.position + buffer.len() as u64 - 1);
+        let began = Instant::now();
         let read = self
             .file
             .read_at(&mut buffer, self.position)
             .map_err(ScanError::Io)?;
+        if !cached {
+            self.disk_time += began.elapsed();
+        }
         buffer.truncate(read);
         self.chunk = Bytes::from(buffer);
         self.chunk_position = self.position;

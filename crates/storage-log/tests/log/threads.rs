@@ -5,13 +5,14 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
     },
     thread,
 };
 
 use highwater_storage_log::{
-    AppendListener, EmbeddedLog, Isolation, Log, LogOptions, MemoryDisk, Offset, ProducerId,
-    TopicConfig, TopicPartition,
+    AppendListener, EmbeddedLog, Isolation, Log, LogError, LogOptions, LogResult, MemoryDisk,
+    Offset, ProducerId, TopicConfig, TopicPartition,
 };
 
 use crate::support::*;
@@ -189,4 +190,85 @@ fn waiters_share_syncs_and_partitions_do_not_wait_for_each_other() {
             .expect("offsets");
         assert_eq!((offsets.log_end, offsets.durable), (Offset(40), Offset(40)));
     }
+}
+
+#[test]
+fn words_left_are_told_once_and_share_syncs() {
+    let disk = MemoryDisk::new();
+    let log = EmbeddedLog::open_on(
+        Arc::new(disk.clone()),
+        Path::new("/data"),
+        LogOptions::default(),
+    )
+    .expect("open");
+    let log = Arc::new(log);
+    log.create_topic("events", TopicConfig::with_partitions(6))
+        .expect("create");
+    let before = disk.syncs();
+    let (told, hears) = mpsc::channel();
+    for i in 0..3_000u32 {
+        let at = TopicPartition::new("events", i % 6);
+        let appended = log.append(&at, batch(&["x"])).expect("append");
+        let end = Offset(appended.last_offset.0 + 1);
+        let (told, asked) = (told.clone(), Arc::downgrade(&log));
+        let waiter = move |synced: LogResult<()>| {
+            let durable = asked.upgrade().map(|log| {
+                let at = TopicPartition::new("events", i % 6);
+                log.offsets(&at).expect("offsets").durable
+            });
+            told.send((
+                i,
+                synced.is_ok() && durable.is_none_or(|durable| durable >= end),
+            ))
+            .expect("the test hears");
+        };
+        log.when_synced(&at, end, Box::new(waiter));
+    }
+    // Dropping the log does not leave anybody waiting.
+    drop(log);
+    drop(told);
+    let mut heard: Vec<_> = hears.iter().collect();
+    heard.sort_unstable();
+    let all: Vec<_> = (0..3_000).map(|i| (i, true)).collect();
+    assert_eq!(heard, all);
+    let syncs = disk.syncs() - before;
+    assert!(syncs < 3_000, "3000 words took {syncs} syncs");
+}
+
+#[test]
+fn words_are_told_of_failures() {
+    let disk = MemoryDisk::new();
+    let log = EmbeddedLog::open_on(
+        Arc::new(disk.clone()),
+        Path::new("/data"),
+        LogOptions::default(),
+    )
+    .expect("open");
+    let at = with_topic(&log);
+    let word = |partition: &TopicPartition, up_to| {
+        let (told, hears) = mpsc::channel();
+        let waiter = move |synced| told.send(synced).expect("the test hears");
+        log.when_synced(partition, Offset(up_to), Box::new(waiter));
+        hears.recv().expect("told")
+    };
+    log.append(&at, batch(&["one"])).expect("append");
+    word(&at, 1).expect("synced");
+    assert!(matches!(
+        word(&at, 2),
+        Err(LogError::OffsetOutOfRange { .. })
+    ));
+    let elsewhere = TopicPartition::new("nothing", 0);
+    assert!(matches!(
+        word(&elsewhere, 0),
+        Err(LogError::UnknownTopic { .. })
+    ));
+    log.append(&at, batch(&["two"])).expect("append");
+    disk.fail_syncs_after(Some(0));
+    assert!(matches!(word(&at, 2), Err(LogError::Poisoned { .. })));
+    disk.fail_syncs_after(None);
+    assert!(
+        matches!(word(&at, 2), Err(LogError::Poisoned { .. })),
+        "for ever"
+    );
+    word(&at, 1).expect("what was on disk still is");
 }

@@ -2,10 +2,15 @@
 
 use std::{
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::{
     BatchBuilder, EmbeddedLog, EncodedBatch, FsyncPolicy, Log, LogOptions, LogResult, Offset,
@@ -21,6 +26,8 @@ use super::{
 /// Bytes of records in a batch of the throughput runs; what producers that linger a little send.
 const BATCH_BYTES: usize = 64 << 10;
 const MIB: usize = 1 << 20;
+/// Threads that serve the producers.
+const HOSTS: usize = 2;
 
 /// A log in a folder of its own with one topic.
 pub(super) fn open(
@@ -191,7 +198,8 @@ pub(super) fn always(
     std::fs::remove_dir_all(&dir).map_err(BenchError::file(&dir))
 }
 
-/// Runs the producers; answers with the milliseconds that each record took.
+/// Runs the producers; answers with the milliseconds that each record took. As in a server, a few threads serve them all: a producer whose record
+/// is on disk gets its turn again.
 pub(super) fn acknowledged(
     log: &EmbeddedLog,
     at: &TopicPartition,
@@ -202,8 +210,12 @@ pub(super) fn acknowledged(
     let done = AtomicBool::new(false);
     let meter = Meter::start();
     let waits = thread::scope(|scope| {
-        let handles: Vec<_> = (0..producers)
-            .map(|_| scope.spawn(|| produce(log, at, record_bytes, &done)))
+        let share = |host: usize| (producers + host) / HOSTS;
+        let handles: Vec<_> = (0..HOSTS)
+            .map(|host| {
+                let done = &done;
+                scope.spawn(move || host_producers(log, at, share(host), record_bytes, done))
+            })
             .collect();
         thread::sleep(seconds);
         done.store(true, Ordering::Relaxed);
@@ -215,22 +227,56 @@ pub(super) fn acknowledged(
     Ok((meter.stop(), waits.concat()))
 }
 
-fn produce(
+/// Producers whose records are on disk, or could not be brought there.
+#[derive(Default)]
+struct Acknowledged {
+    ready: Mutex<Vec<LogResult<Instant>>>,
+    changed: Condvar,
+}
+
+/// One thread's producers, each with one record on its way.
+fn host_producers(
     log: &EmbeddedLog,
     at: &TopicPartition,
+    producers: usize,
     record_bytes: usize,
     done: &AtomicBool,
 ) -> LogResult<Vec<f64>> {
+    let acknowledged = Arc::new(Acknowledged::default());
     let mut builder = BatchBuilder::new();
     let mut waits = Vec::new();
-    while !done.load(Ordering::Relaxed) {
-        let batch = batch(&mut builder, record_bytes, 1);
-        let before = Instant::now();
-        let last = log.append(at, batch)?.last_offset;
-        log.sync(at, Offset(last.0 + 1))?;
-        waits.push(before.elapsed().as_secs_f64() * 1_000.0);
+    let mut sends = producers;
+    let mut under_way = 0;
+    loop {
+        for _ in 0..sends {
+            let batch = batch(&mut builder, record_bytes, 1);
+            let sent = Instant::now();
+            let last = log.append(at, batch)?.last_offset;
+            let tells = Arc::clone(&acknowledged);
+            let waiter = move |synced: LogResult<()>| {
+                tells.ready.lock().push(synced.map(|()| sent));
+                tells.changed.notify_one();
+            };
+            log.when_synced(at, Offset(last.0 + 1), Box::new(waiter));
+        }
+        under_way += sends;
+        if under_way == 0 {
+            return Ok(waits);
+        }
+        let mut ready = acknowledged.ready.lock();
+        while ready.is_empty() {
+            acknowledged.changed.wait(&mut ready);
+        }
+        let ready = std::mem::take(&mut *ready);
+        under_way -= ready.len();
+        sends = match done.load(Ordering::Relaxed) {
+            true => 0,
+            false => ready.len(),
+        };
+        for sent in ready {
+            waits.push(sent?.elapsed().as_secs_f64() * 1_000.0);
+        }
     }
-    Ok(waits)
 }
 
 /// Memory while much is appended.
