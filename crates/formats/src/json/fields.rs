@@ -89,6 +89,8 @@ impl FieldMatcher {
         {
             cursor.pos += place.bytes.len();
             self.next += 1;
+            // There may be more blanks than there were when the place was seen.
+            cursor.skip_blanks();
             return Ok(Next::Field(place.field));
         }
         if !first && cursor.peek() == b'}' {
@@ -111,6 +113,7 @@ impl FieldMatcher {
             if cursor.rest().starts_with(&place.bytes) {
                 cursor.pos += place.bytes.len();
                 self.next = index + 1;
+                cursor.skip_blanks();
                 return Ok(Next::Field(place.field));
             }
         }
@@ -246,6 +249,15 @@ mod tests {
             assert_eq!(
                 columns(&mut matcher, r#"{ "A" : 1 , "bÉ" : 2 , "\u0063" : 3 }"#),
                 Ok(vec![other_case(0), other_case(1), exact(2)])
+            );
+            // The same but for more blanks behind a colon than the first record has.
+            assert_eq!(
+                columns(&mut matcher, "{\"a\": 1,\"Bé\":\t\n 2,\"x\":  3}"),
+                Ok(vec![exact(0), exact(1), None])
+            );
+            assert_eq!(
+                columns(&mut matcher, "{\"a\":1,\"x\": 3}"),
+                Ok(vec![exact(0), None])
             );
             assert_eq!(columns(&mut matcher, "{}"), Ok(vec![]));
             assert_eq!(columns(&mut matcher, "{\n}"), Ok(vec![]));
