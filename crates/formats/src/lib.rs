@@ -11,6 +11,8 @@
 mod column;
 mod delimited;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod java_text;
 pub mod java_time;
 mod json;

@@ -1,0 +1,6 @@
+//! Decoding KAFKA records and windowed keys.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| highwater_formats::fuzzing::kafka(data));
