@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bench_formats::BenchFormatsArgs;
 use highwater_server::config::{Config, ConfigError, Settings};
 use highwater_storage_log::tools::{LogCommand, bench::BenchArgs};
 use highwater_test_runner::TestRunnerArgs;
@@ -44,6 +45,8 @@ pub enum Command {
 pub enum Bench {
     /// The log: appending, reading, latency, memory
     Log(BenchArgs),
+    /// The formats: decoding and encoding, beside bare libraries
+    Formats(BenchFormatsArgs),
 }
 
 /// Options of `highwater start`.

@@ -1,5 +1,6 @@
 //! The `highwater` program: arguments, logs, runtime, exit code.
 
+mod bench_formats;
 mod cli;
 
 use std::{
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Some(Command::TestRunner(args)) => highwater_test_runner::run(&args),
         Some(Command::Log(command)) => tools::run(&command).map_err(Into::into),
         Some(Command::Bench(Bench::Log(args))) => tools::bench::run(&args).map_err(Into::into),
+        Some(Command::Bench(Bench::Formats(args))) => bench_formats::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         // Errors tell one level each; the line shows them all.

@@ -35,6 +35,21 @@ pub struct Rate {
     pub megabytes_per_second: f64,
 }
 
+/// The rates as lines of at most 80 characters, under a heading.
+pub fn table(rates: &[Rate]) -> String {
+    let heading = format!("{:<36} {:>14} {:>10}", "work", "records/s", "MB/s");
+    let lines = rates.iter().map(|rate| {
+        format!(
+            "{:<36} {:>14.0} {:>10.0}",
+            rate.work, rate.rows_per_second, rate.megabytes_per_second
+        )
+    });
+    std::iter::once(heading)
+        .chain(lines)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
 /// Rounds that are run however short the time is.
 const MIN_ROUNDS: u32 = 3;
 
@@ -83,6 +98,8 @@ pub fn measure(rows: usize, time: Duration, filter: &str) -> FormatResult<Vec<Ra
         let one = Arc::new(schema.project(&[index])?);
         let records = meter.encode(&FormatSpec::Kafka, &one, &columns[index..=index])?;
         meter.decode(&FormatSpec::Kafka, &one, &[0], &records)?;
+        let work = format!("memcpy of the KAFKA, {}", what(&one, 1));
+        meter.run(work, &records, bare::copy(&records))?;
     }
     Ok(meter.rates)
 }
@@ -218,6 +235,9 @@ mod tests {
                 .iter()
                 .all(|rate| rate.rows_per_second > 0.0 && rate.megabytes_per_second > 0.0)
         );
+        let lines = table(&rates);
+        assert_eq!(lines.lines().count(), rates.len() + 1);
+        assert!(lines.lines().all(|line| line.len() <= 80), "{lines}");
         let some = measure(100, Duration::from_millis(5), "DELIMITED decode").unwrap();
         assert_eq!(some.len(), 2);
     }
