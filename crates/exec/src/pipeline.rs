@@ -351,18 +351,27 @@ impl Pipeline {
         positions
     }
 
-    /// By topic of a query's stream: up to where (exclusive) the query has appended. Once that is committed, it is what a reader of the stream
-    /// sees at this step.
+    /// By topic of a query's stream: up to where (exclusive) the query has appended, or one that inserts beside it. Once that is committed, it
+    /// is what a reader of the stream sees at this step. A declared stream has other writers, too.
     fn written_positions(&self) -> HashMap<String, Vec<i64>> {
-        self.queries
-            .iter()
-            .filter_map(|query| match (&query.definition.output, &query.sink) {
-                (QueryOutput::Stream(relation), Some(sink)) => {
-                    Some((relation.topic.clone(), sink.producer().appended().collect()))
-                }
-                _ => None,
-            })
-            .collect()
+        let mut written: HashMap<String, Vec<i64>> = HashMap::new();
+        for query in &self.queries {
+            let (QueryOutput::Stream(relation), Some(sink)) =
+                (&query.definition.output, &query.sink)
+            else {
+                continue;
+            };
+            if relation.query.is_none() {
+                continue;
+            }
+            let ends = written
+                .entry(relation.topic.clone())
+                .or_insert_with(|| vec![0; relation.partitions as usize]);
+            for (end, appended) in ends.iter_mut().zip(sink.producer().appended()) {
+                *end = appended.max(*end);
+            }
+        }
+        written
     }
 
     /// Publishes state and counters.
