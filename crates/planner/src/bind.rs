@@ -22,6 +22,7 @@ pub(crate) use aggregate::{EngineCall, engine_call};
 pub use cast_type::CastTypes;
 pub(crate) use context::RelationSource;
 pub(crate) use ksql::PartitionKey;
+pub use ksql::ksql_operators;
 pub(crate) use locate::Located;
 pub use pull::rewrite_pull;
 pub(crate) use query::{Purpose, bind_query};

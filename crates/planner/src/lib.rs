@@ -33,7 +33,7 @@ use std::sync::Arc;
 use datafusion::execution::SessionState;
 use highwater_sql::{CreateAs, Dialect, Emit, IdentifierCase, Query};
 
-pub use bind::{CastTypes, name_time_units, plan_create_source, rewrite_pull};
+pub use bind::{CastTypes, ksql_operators, name_time_units, plan_create_source, rewrite_pull};
 use bind::{Located, Purpose, bind_query};
 use catalog::{Catalog, QueryId, Relation, RelationId};
 pub use dataflow::plan_source_table;

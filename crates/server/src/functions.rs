@@ -14,7 +14,7 @@ use datafusion::{
     prelude::SessionConfig,
 };
 
-use highwater_planner::CastTypes;
+use highwater_planner::{CastTypes, ksql_operators};
 
 use crate::{
     pull::{DATABASE, SCHEMA},
@@ -55,11 +55,26 @@ pub fn library(dialect: highwater_functions::Dialect) -> SessionState {
     state
 }
 
+/// The library of dialect ksql for what DataFusion plans by itself: pull queries, and the expressions of INSERT.
+///
+/// The binder of continuous queries brings the operators of dialect ksql, and its numbers with a point, along.
+pub fn ksql_pull_library() -> SessionState {
+    let mut state = library(highwater_functions::Dialect::Ksql);
+    let sql = &mut state.config_mut().options_mut().sql_parser;
+    sql.parse_float_as_decimal = true;
+    // Not by a builder: it would put DataFusion's functions back in the place of ours, by their other names.
+    let operators = ksql_operators(&state);
+    if let Err(error) = state.register_expr_planner(operators) {
+        tracing::error!(%error, "the operators of dialect ksql are missing in pull queries");
+    }
+    state
+}
+
 /// The library with what the session's own functions tell, and its time zone.
 pub fn session_state(session: &Session) -> SessionState {
     let planner = session.server.coordinator.planner();
     let dialect = session.variables.language().dialect;
-    let mut state = planner.functions(dialect).clone();
+    let mut state = planner.pull_functions(dialect).clone();
     state.config_mut().options_mut().execution.time_zone = Some(session.time_zone().to_owned());
     for function in session_facts::functions(session) {
         let name = function.name().to_owned();

@@ -27,6 +27,8 @@ pub struct Planner {
     postgres: SessionState,
     /// That of dialect ksql.
     ksql: SessionState,
+    /// The same for what DataFusion plans by itself.
+    ksql_pull: SessionState,
     default_partitions: u32,
 }
 
@@ -53,6 +55,7 @@ impl Planner {
         Self {
             postgres: functions::library(highwater_functions::Dialect::Postgres),
             ksql: functions::library(highwater_functions::Dialect::Ksql),
+            ksql_pull: functions::ksql_pull_library(),
             default_partitions,
         }
     }
@@ -62,6 +65,14 @@ impl Planner {
         match dialect {
             Dialect::Postgres => &self.postgres,
             Dialect::Ksql => &self.ksql,
+        }
+    }
+
+    /// The function library of a dialect, for pull queries and the expressions of INSERT.
+    pub fn pull_functions(&self, dialect: Dialect) -> &SessionState {
+        match dialect {
+            Dialect::Postgres => &self.postgres,
+            Dialect::Ksql => &self.ksql_pull,
         }
     }
 

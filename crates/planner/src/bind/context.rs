@@ -16,7 +16,7 @@ use highwater_sql::{Dialect, SourceKind};
 
 use super::{
     aggregate::{ksql_aggregate, ksql_aggregate_names},
-    ksql::Arithmetic,
+    ksql::ksql_operators,
 };
 
 use super::CastTypes;
@@ -85,9 +85,7 @@ impl<'a> BindContext<'a> {
     pub fn new(ctx: &PlanContext<'a>, relation_planners: Vec<Arc<dyn RelationPlanner>>) -> Self {
         let mut expr_planners = ctx.functions.expr_planners().to_vec();
         if ctx.dialect == Dialect::Ksql {
-            let cast = ctx.functions.scalar_functions();
-            let cast = cast.get(highwater_functions::CAST).cloned();
-            expr_planners.insert(0, Arc::new(Arithmetic { cast }));
+            expr_planners.insert(0, ksql_operators(ctx.functions));
         }
         Self {
             expr_planners,

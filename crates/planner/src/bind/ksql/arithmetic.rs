@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::{
     common::{DFSchema, Result, ScalarValue, plan_err},
+    execution::SessionState,
     functions::string::expr_fn::concat,
     logical_expr::{
         Expr, ExprSchemable, Operator, ScalarUDF, binary_expr, cast, lit,
@@ -23,11 +24,19 @@ use crate::types::{sql_name, widens_to};
 /// The operator that `x IN (a, b)` is made of: `x <in> a OR x <in> b`. An element is brought to the type of `x` where it is a literal.
 pub(super) const IN_OPERATOR: &str = "<in>";
 
-/// See the module.
+/// What plans the operators of dialect ksql with a library of functions; in front of DataFusion's own planners.
+pub fn ksql_operators(functions: &SessionState) -> Arc<dyn ExprPlanner> {
+    let cast = functions
+        .scalar_functions()
+        .get(highwater_functions::CAST)
+        .cloned();
+    Arc::new(Arithmetic { cast })
+}
+
 #[derive(Debug)]
-pub(crate) struct Arithmetic {
+struct Arithmetic {
     /// The function that casts under ksqlDB's rules, where the library has it.
-    pub cast: Option<Arc<ScalarUDF>>,
+    cast: Option<Arc<ScalarUDF>>,
 }
 
 impl Arithmetic {
