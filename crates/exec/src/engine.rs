@@ -74,6 +74,8 @@ pub struct PersistentQuery {
     pub output: QueryOutput,
     /// Where it begins.
     pub offset_reset: OffsetReset,
+    /// Where it begins in these partitions instead: it goes on for another query.
+    pub begins_at: Vec<(TopicPartition, Offset)>,
     /// Created or kept paused.
     pub paused: bool,
 }
@@ -104,6 +106,8 @@ pub struct QueryStatus {
     pub rows_out: u64,
     /// Rows dropped since their window had closed.
     pub late: u64,
+    /// Where a query that does not run stopped reading its topics.
+    pub stopped_at: Vec<(TopicPartition, Offset)>,
     /// Per operator, by node: (rows in, rows out, nanoseconds).
     pub operators: Vec<(u64, u64, u64)>,
 }

@@ -14,6 +14,7 @@ use highwater_planner::catalog::{QueryId, Relation, RelationId, SourceKind};
 use highwater_storage_log::{Log, Offset, TopicPartition};
 
 use crate::{
+    backfill::unique_sources,
     catch_up::CatchUpThread,
     checkpoint::{CheckpointStore, CheckpointWork, Manifest, QueryManifest, SourceManifest},
     engine::{EngineOptions, PersistentQuery, QueryOutput, QueryState, QueryStatus, SourceStatus},
@@ -157,6 +158,25 @@ impl RunningQuery {
         self.state == QueryState::Running
     }
 
+    /// Where it stopped reading, by partition.
+    fn stopped_partitions(&self) -> Vec<(TopicPartition, Offset)> {
+        let Some(stopped_at) = &self.stopped_at else {
+            return Vec::new();
+        };
+        unique_sources(&self.graph)
+            .into_iter()
+            .flat_map(|relation| {
+                let offsets = stopped_at.get(&relation.id).into_iter().flatten();
+                (0..)
+                    .zip(offsets.copied().collect::<Vec<_>>())
+                    .map(move |(number, offset)| {
+                        let partition = TopicPartition::new(relation.topic.as_str(), number);
+                        (partition, offset)
+                    })
+            })
+            .collect()
+    }
+
     fn status(&self) -> QueryStatus {
         QueryStatus {
             id: self.definition.id,
@@ -164,6 +184,7 @@ impl RunningQuery {
             rows_in: self.rows_in,
             rows_out: self.rows_out,
             late: self.graph.late(),
+            stopped_at: self.stopped_partitions(),
             operators: self
                 .graph
                 .counters()
@@ -382,6 +403,7 @@ impl Pipeline {
             rows_in: 0,
             rows_out: 0,
             late: 0,
+            stopped_at: Vec::new(),
             operators: Vec::new(),
         });
         let queries = self

@@ -226,10 +226,17 @@ impl Pipeline {
         self.topic_relations(&query.graph, Some(output))
             .into_iter()
             .map(|relation| {
-                let start = match query.definition.offset_reset {
+                let mut start = match query.definition.offset_reset {
                     OffsetReset::Latest if !table => self.history_ends(&relation)?,
                     OffsetReset::Earliest | OffsetReset::Latest => self.starts(&relation)?,
                 };
+                for (partition, offset) in &query.definition.begins_at {
+                    let number = partition.partition.0 as usize;
+                    if partition.topic.as_ref() == relation.topic && number < start.len() {
+                        let first = self.log.offsets(partition)?.log_start;
+                        start[number] = first.max(*offset);
+                    }
+                }
                 Ok((relation.id, start))
             })
             .collect()

@@ -15,7 +15,9 @@ use highwater_planner::{
     dataflow::DataflowPlan,
 };
 use highwater_sql::SqlType;
-use highwater_storage_log::Log;
+use highwater_storage_log::{Log, Offset, TopicPartition};
+
+use crate::planning::StatementStyle;
 
 /// What a query is to the relation that it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub struct QueryEntry {
     pub plan: DataflowPlan,
     /// Where it began.
     pub offset_reset: OffsetReset,
+    /// Where it began in these partitions instead, since it goes on for the query that it replaced.
+    pub begins_at: Vec<(TopicPartition, Offset)>,
     /// Paused by a statement.
     pub paused: bool,
 }
@@ -73,6 +77,7 @@ impl QueryEntry {
             plan: self.plan.clone(),
             output,
             offset_reset: self.offset_reset,
+            begins_at: self.begins_at.clone(),
             paused: self.paused,
         }
     }
@@ -85,6 +90,17 @@ pub struct RelationEntry {
     pub relation: Arc<Relation>,
     /// Its statement, in canonical text.
     pub statement: String,
+    /// How the statement is read.
+    pub style: StatementStyle,
+    /// What it was before each ALTER: queries that were made then still read and write that.
+    pub earlier: Vec<RelationId>,
+}
+
+impl RelationEntry {
+    /// Whether this is the relation, or was it before an ALTER.
+    fn is(&self, id: RelationId) -> bool {
+        self.relation.id == id || self.earlier.contains(&id)
+    }
 }
 
 /// The catalog at one moment.
@@ -94,6 +110,7 @@ pub struct CatalogState {
     relations: BTreeMap<String, RelationEntry>,
     queries: BTreeMap<QueryId, Arc<QueryEntry>>,
     types: BTreeMap<String, SqlType>,
+    settings: BTreeMap<String, String>,
 }
 
 impl CatalogState {
@@ -104,6 +121,7 @@ impl CatalogState {
             relations: BTreeMap::new(),
             queries: BTreeMap::new(),
             types: BTreeMap::new(),
+            settings: BTreeMap::new(),
         };
         catalog.add_relation(builtin::processing_log());
         catalog
@@ -119,10 +137,36 @@ impl CatalogState {
         self.queries.insert(query.id, Arc::new(query));
     }
 
-    /// Removes a relation with the query that writes or keeps it.
+    /// Removes a relation with the queries that write or keep it, as it is and as it was.
     pub fn remove_relation(&mut self, id: RelationId) {
-        self.relations.retain(|_, entry| entry.relation.id != id);
-        self.queries.retain(|_, query| query.relation.id != id);
+        let removed = self.relations.extract_if(.., |_, entry| entry.is(id));
+        for (_, entry) in removed.collect::<Vec<_>>() {
+            self.queries.retain(|_, query| !entry.is(query.relation.id));
+        }
+    }
+
+    /// The catalog as it would be without a relation: another of its name is planned against it.
+    pub fn without(&self, entry: &RelationEntry) -> Self {
+        let mut without = self.clone();
+        without.remove_relation(entry.relation.id);
+        without
+    }
+
+    /// Removes the queries that keep a table as it was before an ALTER and that nobody reads any more.
+    pub fn remove_unread_keepers(&mut self) {
+        let unread: Vec<QueryId> = self
+            .queries
+            .values()
+            .filter(|query| query.is_keeper())
+            .filter(|keeper| {
+                let kept = keeper.relation.id;
+                let is_current = |entry: &RelationEntry| entry.relation.id == kept;
+                !self.relations.values().any(is_current)
+                    && !self.queries.values().any(|query| query.reads(kept))
+            })
+            .map(|query| query.id)
+            .collect();
+        self.queries.retain(|id, _| !unread.contains(id));
     }
 
     /// Removes a query; what it wrote stays, and nothing writes it any more.
@@ -170,9 +214,31 @@ impl CatalogState {
             .map(|(name, data_type)| (name.as_str(), data_type))
     }
 
+    /// What sessions begin with, by the names of settings.
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.settings
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Notes what sessions begin with; `None` for the default.
+    pub fn set_setting(&mut self, name: String, value: Option<String>) {
+        match value {
+            Some(value) => self.settings.insert(name, value),
+            None => self.settings.remove(&name),
+        };
+    }
+
     /// The relation of this name, with its statement.
     pub fn entry(&self, name: &str) -> Option<&RelationEntry> {
         self.relations.get(name)
+    }
+
+    /// The relation of this id, with its statement.
+    pub fn entry_of(&self, id: RelationId) -> Option<&RelationEntry> {
+        self.relations
+            .values()
+            .find(|entry| entry.relation.id == id)
     }
 
     /// The query that a statement names; case does not matter.
@@ -201,18 +267,34 @@ impl CatalogState {
             .find(|query| query.relation.id == relation && query.role != QueryRole::Inserter)
     }
 
+    /// The queries that write or keep a relation, or what it was before an ALTER.
+    pub fn makers(&self, relation: RelationId) -> impl Iterator<Item = &Arc<QueryEntry>> {
+        self.versions(relation)
+            .into_iter()
+            .filter_map(|version| self.maker(version))
+    }
+
     /// The queries that INSERT INTO a relation.
     pub fn inserters(&self, relation: RelationId) -> impl Iterator<Item = &Arc<QueryEntry>> {
-        self.queries
-            .values()
-            .filter(move |query| query.relation.id == relation && query.role == QueryRole::Inserter)
+        let versions = self.versions(relation);
+        self.queries.values().filter(move |query| {
+            query.role == QueryRole::Inserter && versions.contains(&query.relation.id)
+        })
     }
 
     /// The queries that read a relation.
     pub fn readers(&self, relation: RelationId) -> impl Iterator<Item = &Arc<QueryEntry>> {
+        let versions = self.versions(relation);
         self.queries
             .values()
-            .filter(move |query| query.reads(relation))
+            .filter(move |query| versions.iter().any(|version| query.reads(*version)))
+    }
+
+    /// A relation and what it was before each ALTER.
+    fn versions(&self, id: RelationId) -> Vec<RelationId> {
+        let entry = self.relations.values().find(|entry| entry.is(id));
+        let earlier = entry.map_or(&[][..], |entry| &entry.earlier);
+        earlier.iter().copied().chain([id]).collect()
     }
 }
 

@@ -6,15 +6,21 @@
 //!
 //! Everything here blocks: callers on an I/O thread go through [`tokio::task::spawn_blocking`].
 
+mod alter;
+mod replace;
+
 use std::sync::Arc;
 
 use highwater_exec::{Engine, EngineOptions, ExecResult, OffsetReset};
 use highwater_planner::catalog::{Catalog, QueryId, Relation, RelationId, SourceKind};
 use highwater_planner::types::arrow_type;
-use highwater_sql::{CreateType, Drop, DropType, PropertyValue, QueryTarget, Statement};
+use highwater_sql::{
+    CreateType, Drop, DropType, Language, PropertyValue, QueryTarget, Statement, format_statement,
+};
 use highwater_storage_log::{Log, TopicConfig};
 use parking_lot::{Mutex, RwLock};
 
+use self::replace::Replacing;
 use crate::{
     catalog::{
         CatalogState, QueryEntry, RelationEntry,
@@ -47,7 +53,7 @@ pub enum Created {
     New,
     /// `IF NOT EXISTS`: there was one.
     Kept,
-    /// `OR REPLACE` by the same.
+    /// `OR REPLACE`: it is what the statement says now.
     Replaced,
 }
 
@@ -148,10 +154,10 @@ impl Coordinator {
             }
         }
         let (relation, query) = (RelationId(*next_id), QueryId(*next_id + 1));
-        let mut without = CatalogState::clone(&catalog);
-        if let Some(existing) = &existing {
-            without.remove_relation(existing.id);
-        }
+        let without = match catalog.entry(clauses.name) {
+            Some(entry) => catalog.without(entry),
+            None => CatalogState::clone(&catalog),
+        };
         let planned = self
             .planner
             .plan_create(statement, style, script, &without, relation, query, reset)?;
@@ -161,8 +167,14 @@ impl Coordinator {
                 planned.relation.name
             )));
         }
-        if let Some(existing) = existing {
-            return replace(&existing, &planned.relation);
+        if let Some(existing) = catalog.entry(clauses.name) {
+            let replacing = Replacing {
+                catalog: &catalog,
+                existing,
+                statement,
+                style,
+            };
+            return self.replace(&replacing, planned, &mut next_id);
         }
         *next_id += 2;
         self.apply_create(&catalog, statement, style, planned, reset)?;
@@ -178,7 +190,7 @@ impl Coordinator {
         reset: OffsetReset,
     ) -> Result<(), SqlError> {
         let Planned { relation, query } = planned;
-        let text = recorded_text(statement, &relation);
+        let text = recorded_text(statement, &relation, style.language);
         let topic_is_new = self.log.topic(&relation.topic).is_none();
         if topic_is_new {
             self.log
@@ -201,6 +213,8 @@ impl Coordinator {
         changed.add_relation(RelationEntry {
             relation: Arc::clone(&relation),
             statement: text.clone(),
+            style: style.clone(),
+            earlier: Vec::new(),
         });
         if let Some(mut query) = query {
             query.statement = text;
@@ -251,7 +265,7 @@ impl Coordinator {
         let mut entry =
             inserting.plan(statement, style, script, &self.planner, catalog.as_ref())?;
         *next_id += 1;
-        entry.statement = statement.to_string();
+        entry.statement = format_statement(statement, style.language.identifier_case);
         self.record(&Command::Insert {
             statement: entry.statement.clone(),
             language: style.language.into(),
@@ -291,7 +305,7 @@ impl Coordinator {
             relation: relation.id.0,
             delete_topic: delete_topic.clone(),
         })?;
-        if let Some(query) = catalog.maker(relation.id) {
+        for query in catalog.makers(relation.id) {
             self.engine.drop_query(query.id)?;
         }
         let mut changed = CatalogState::clone(&catalog);
@@ -354,6 +368,19 @@ impl Coordinator {
         changed.remove_type(name);
         self.publish(changed);
         Ok(Dropped::Removed)
+    }
+
+    /// `ALTER SYSTEM`, with a value that has been checked.
+    pub fn alter_system(&self, name: &str, value: Option<String>) -> Result<(), SqlError> {
+        let _guard = self.next_id.lock();
+        self.record(&Command::AlterSystem {
+            name: name.to_owned(),
+            value: value.clone(),
+        })?;
+        let mut changed = CatalogState::clone(&self.catalog());
+        changed.set_setting(name.to_owned(), value);
+        self.publish(changed);
+        Ok(())
     }
 
     /// `TERMINATE`, `PAUSE` and `RESUME`; answers how many queries it changed.
@@ -461,7 +488,8 @@ impl<'a> CreateClauses<'a> {
     }
 }
 
-fn recorded_text(statement: &Statement, relation: &Relation) -> String {
+/// A statement as it is recorded, for readers of the same language.
+fn recorded_text(statement: &Statement, relation: &Relation, language: Language) -> String {
     let pure = match statement {
         Statement::CreateSource(create) => {
             Statement::CreateSource(purify::create_source(create, relation))
@@ -469,7 +497,7 @@ fn recorded_text(statement: &Statement, relation: &Relation) -> String {
         Statement::CreateAs(create) => Statement::CreateAs(purify::create_as(create, relation)),
         other => other.clone(),
     };
-    pure.to_string()
+    format_statement(&pure, language.identifier_case)
 }
 
 /// `WITH (query_id = ..)` of an INSERT.
@@ -506,23 +534,6 @@ fn already_exists(existing: &Relation) -> SqlError {
         format!("{kind} \"{}\" already exists", existing.name),
     )
     .with_hint("drop it first, choose another name, or write IF NOT EXISTS")
-}
-
-/// `OR REPLACE` is taken where it changes nothing.
-fn replace(existing: &Relation, planned: &Relation) -> Result<Created, SqlError> {
-    let renumbered = Relation {
-        id: existing.id,
-        query: existing.query,
-        ..planned.clone()
-    };
-    if renumbered == *existing && existing.query.is_none() && !existing.read_only {
-        return Ok(Created::Replaced);
-    }
-    Err(SqlError::unsupported(format!(
-        "OR REPLACE cannot change \"{}\": only a declared source can be replaced, and only by the same columns and properties",
-        existing.name
-    ))
-    .with_hint("drop it and create it again"))
 }
 
 fn check_droppable(

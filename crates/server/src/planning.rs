@@ -15,7 +15,7 @@ use highwater_sql::{Dialect, Insert, InsertSource, Language, Statement, ast::Que
 use sqlparser::ast as std_ast;
 
 use crate::{
-    catalog::{QueryEntry, QueryRole},
+    catalog::{CatalogState, QueryEntry, QueryRole, RelationEntry},
     functions,
     sqlstate::SqlError,
     statement::unknown_relation,
@@ -119,6 +119,7 @@ impl Planner {
                     plan: plan_source_table(Arc::clone(&relation)),
                     relation: Arc::clone(&relation),
                     offset_reset: OffsetReset::Earliest,
+                    begins_at: Vec::new(),
                     paused: false,
                 });
                 Ok(Planned { relation, query })
@@ -138,6 +139,7 @@ impl Planner {
                     plan: planned.plan,
                     relation: Arc::clone(&relation),
                     offset_reset: reset,
+                    begins_at: Vec::new(),
                     paused: false,
                 };
                 Ok(Planned {
@@ -184,6 +186,50 @@ impl Planner {
     ) -> Result<Box<std_ast::Query>, SqlError> {
         rewrite_pull(query, style.language.dialect, catalog)
             .map_err(|error| SqlError::from_plan(&error, script))
+    }
+}
+
+/// A relation as ALTER or OR REPLACE makes it: another relation, under the same name and on the same topic.
+///
+/// Queries keep the relation that they were made with. Whether a record is sound for them does not change with columns that they do not
+/// know, and a replay finds what the first run found.
+pub struct Redeclared {
+    /// The relation as it becomes.
+    pub entry: RelationEntry,
+    /// The query that writes it, or keeps a declared table.
+    pub query: Option<QueryEntry>,
+}
+
+impl Redeclared {
+    /// What was planned, of a statement with this text and style, in place of `entry`.
+    pub fn new(
+        entry: &RelationEntry,
+        planned: Planned,
+        text: &str,
+        style: &StatementStyle,
+    ) -> Self {
+        let mut earlier = entry.earlier.clone();
+        earlier.push(entry.relation.id);
+        Self {
+            entry: RelationEntry {
+                relation: planned.relation,
+                statement: text.to_owned(),
+                style: style.clone(),
+                earlier,
+            },
+            query: planned.query.map(|query| QueryEntry {
+                statement: text.to_owned(),
+                ..query
+            }),
+        }
+    }
+
+    /// Shows it in place of what it was.
+    pub fn put_into(self, catalog: &mut CatalogState) {
+        catalog.add_relation(self.entry);
+        if let Some(query) = self.query {
+            catalog.add_query(query);
+        }
     }
 }
 
@@ -234,6 +280,7 @@ impl Inserting {
             plan,
             relation,
             offset_reset: self.beginning,
+            begins_at: Vec::new(),
             paused: false,
         })
     }

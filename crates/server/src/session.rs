@@ -22,6 +22,7 @@ pub use outcome::{
     StartupParameters, TransactionStatus,
 };
 pub(crate) use parameters::{Inferred, placeholder_number, placeholders, substitute, value_of};
+pub(crate) use variables::check_setting;
 pub use variables::{SERVER_VERSION, Variables};
 
 use crate::{
@@ -58,6 +59,9 @@ impl Session {
                 .with_hint(format!("there is one database, \"{DATABASE}\"")));
         }
         let mut variables = Variables::default();
+        for (name, value) in server.coordinator.catalog().settings() {
+            variables.set_system(name, Some(value.to_owned()));
+        }
         variables.set_user(&startup.user);
         for (name, value) in &startup.settings {
             match name.as_str() {

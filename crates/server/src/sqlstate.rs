@@ -70,6 +70,12 @@ impl SqlError {
         self
     }
 
+    /// Takes away a place that is in no text that the client sent.
+    pub fn without_position(mut self) -> Self {
+        self.position = None;
+        self
+    }
+
     /// Adds where, from a line and a column as parsers count them (both in characters from 1). A place outside the text adds nothing.
     pub fn with_line_and_column(mut self, text: &str, line: u64, column: u64) -> Self {
         self.position = character_position(text, line, column).or(self.position);

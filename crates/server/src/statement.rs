@@ -1,5 +1,6 @@
 //! Running statements: each family in its own file, chosen here.
 
+mod assert;
 mod copy;
 mod copy_text;
 pub(crate) mod cursor;
@@ -105,30 +106,21 @@ pub(crate) async fn run(
         Statement::Unlisten(_) => Ok(Outcome::Done("UNLISTEN".to_owned())),
         Statement::CreateType(create) => types::create(session, create.clone()).await,
         Statement::DropType(drop) => types::drop_type(session, drop.clone()).await,
-        Statement::Alter(_)
-        | Statement::AlterSystem { .. }
-        | Statement::Assert(_)
-        | Statement::RunScript(_) => Err(refused(statement)),
+        Statement::Alter(alter) => ddl::alter(session, alter.clone()).await,
+        Statement::AlterSystem { name, value } => {
+            variable::alter_system(session, name, value.clone()).await
+        }
+        Statement::Assert(assert) => assert::run(session, assert).await,
+        Statement::RunScript(_) => Err(SqlError::unsupported(
+            "RUN SCRIPT is not supported by the server",
+        )
+        .with_hint(
+            "the file is on the client: highwater sql runs it with RUN SCRIPT or \\i, psql with \\i",
+        )),
         Statement::Define { name, value } => variable::define(session, name, value),
         Statement::Undefine(name) => variable::undefine(session, name),
         Statement::Empty => Ok(Outcome::Empty),
     }
-}
-
-/// The answer to a statement that the language has and the server has not.
-fn refused(statement: &Statement) -> SqlError {
-    let what = match statement {
-        Statement::Alter(alter) => format!("ALTER {}", alter.kind),
-        Statement::AlterSystem { .. } => "ALTER SYSTEM".to_owned(),
-        Statement::Assert(_) => "ASSERT".to_owned(),
-        Statement::RunScript(_) => {
-            return SqlError::unsupported("RUN SCRIPT is not supported by the server").with_hint(
-                "the file is on the client: highwater sql runs it with RUN SCRIPT or \\i, psql with \\i",
-            );
-        }
-        _ => "this statement".to_owned(),
-    };
-    SqlError::unsupported(format!("{what} is not supported"))
 }
 
 /// Tells parameters and columns of a statement without running it.
@@ -202,6 +194,7 @@ fn changes_data(statement: &Statement) -> bool {
         | Statement::CreateType(_)
         | Statement::DropType(_)
         | Statement::Alter(_)
+        | Statement::AlterSystem { .. }
         | Statement::Insert(_) => true,
         Statement::Copy(copy) => copy.direction == highwater_sql::CopyDirection::FromStdin,
         _ => false,

@@ -6,7 +6,7 @@ mod oracle;
 mod world;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use world::{Row, World};
+use world::{Moment, Row, World};
 
 /// How many random histories a run tries; `HIGHWATER_ORACLE_CASES` for more.
 fn cases() -> u64 {
@@ -332,6 +332,47 @@ fn a_paused_query_catches_up_when_it_is_resumed() {
     world.resume("spread");
     assert_eq!(world.table("spread"), ["2|3"]);
     world.stop();
+}
+
+/// Each record is copied once, by one query or the other, and the reader from before misses none.
+#[test]
+fn a_query_goes_on_where_another_stood_wherever_the_power_goes() {
+    let mut random = StdRng::seed_from_u64(7);
+    let moments = [
+        None,
+        Some(Moment::Paused),
+        Some(Moment::Recorded),
+        Some(Moment::Created),
+        Some(Moment::Dropped),
+    ];
+    for cut in moments {
+        let mut world = World::new(2, 3);
+        world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
+        world.create("CREATE STREAM copies AS SELECT bidder, price FROM bids");
+        world.create(
+            "CREATE TABLE counts AS SELECT bidder, COUNT(*) AS n FROM copies GROUP BY bidder",
+        );
+        let row = |bidder| Row {
+            bidder,
+            channel: None,
+            price: Some(1),
+            at: 0,
+        };
+        world.insert(&[row(1), row(2), row(2), row(3)]);
+        let again = "CREATE STREAM copies_again WITH (kafka_topic = 'copies') AS SELECT bidder, price, 0 AS added FROM bids";
+        world.replace("copies", again, cut, &mut random);
+        world.insert(&[row(1), row(1), row(4)]);
+        let expected = ["1|3", "2|2", "3|1", "4|1"];
+        // What the new query writes reaches the reader through the topic, a step later.
+        let settled = (0..2_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            world.table("counts") == expected
+        });
+        assert!(settled, "{cut:?}: {:?}", world.table("counts"));
+        world.restart();
+        assert_eq!(world.table("counts"), expected, "{cut:?}");
+        world.stop();
+    }
 }
 
 #[test]

@@ -87,6 +87,15 @@ impl ChangeReceiver for Collector {
     }
 }
 
+/// How far the replacement of a query has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    Paused,
+    Recorded,
+    Created,
+    Dropped,
+}
+
 impl World {
     pub fn new(partitions: u32, step_max_rows: usize) -> Self {
         let disk = MemoryDisk::with_crashes();
@@ -312,6 +321,7 @@ impl World {
             plan,
             output,
             offset_reset: OffsetReset::Earliest,
+            begins_at: Vec::new(),
             paused: false,
         })
     }
@@ -469,6 +479,34 @@ impl World {
         self.engine().resume_query(id)?;
         self.note_paused(name, false);
         Ok(())
+    }
+
+    /// Lets a new query go on for an old one, as the catalog does it; the power goes at `cut`.
+    pub fn replace(&mut self, old: &str, sql: &str, cut: Option<Moment>, random: &mut impl Rng) {
+        let id = self.query(old);
+        self.engine().pause_query(id).expect("a pause");
+        let status = self.engine().queries();
+        let status = status.into_iter().find(|status| status.id == id);
+        let stopped_at = status.expect("a query's status").stopped_at;
+        if cut == Some(Moment::Paused) {
+            // The catalog knows nothing of it: the old query goes on.
+            return self.power_cut(random);
+        }
+        let mut new = self.prepare(sql).expect("a query");
+        new.begins_at = stopped_at;
+        self.queries.retain(|query| query.id != id);
+        self.queries.push(new.clone());
+        if cut == Some(Moment::Recorded) {
+            return self.power_cut(random);
+        }
+        self.engine().create_query(new).expect("the query starts");
+        if cut == Some(Moment::Created) {
+            return self.power_cut(random);
+        }
+        self.engine().drop_query(id).expect("a removal");
+        if cut == Some(Moment::Dropped) {
+            self.power_cut(random);
+        }
     }
 
     /// Removes a query that nobody reads, with its relation.

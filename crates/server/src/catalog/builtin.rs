@@ -6,6 +6,7 @@ use arrow::datatypes::DataType;
 use highwater_planner::catalog::{Column, FormatName, Relation, RelationId, SourceKind};
 
 use super::RelationEntry;
+use crate::planning::StatementStyle;
 
 /// The topic of catalog changes.
 pub const COMMAND_TOPIC: &str = "_highwater_commands";
@@ -56,5 +57,7 @@ pub fn processing_log() -> RelationEntry {
     RelationEntry {
         relation: Arc::new(relation),
         statement: "built in".to_owned(),
+        style: StatementStyle::default(),
+        earlier: Vec::new(),
     }
 }

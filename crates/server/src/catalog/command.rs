@@ -96,6 +96,40 @@ pub enum Command {
         /// `auto.offset.reset` of the session that ran it.
         beginning: Beginning,
     },
+    /// `ALTER STREAM|TABLE`: the relation is declared anew under its name, and who read it before goes on with what it was.
+    Alter {
+        /// Id of the relation as it was.
+        altered: u64,
+        /// The CREATE statement that declares what it is now, in canonical text.
+        statement: String,
+        /// Id of the relation as it is now.
+        relation: u64,
+        /// Id of the query that keeps a declared table.
+        query: Option<u64>,
+    },
+    /// `CREATE OR REPLACE STREAM .. AS` in place of another query: the new one goes on where the old one stood.
+    Replace {
+        /// Id of the relation as it was.
+        replaced: u64,
+        /// Canonical text.
+        statement: String,
+        /// How the text is read, and what it means.
+        language: RecordedLanguage,
+        /// The session's settings that say what holds where the text does not.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        settings: BTreeMap<String, String>,
+        /// Id of the relation as it is now.
+        relation: u64,
+        /// Id of the new query.
+        query: u64,
+        /// By topic and partition: the first offset that the old query had not read.
+        positions: Vec<(String, u32, i64)>,
+    },
+    /// The undoing of an ALTER or OR REPLACE that the engine refused.
+    UndoChange {
+        /// Id that the relation would have had.
+        relation: u64,
+    },
     /// `DROP STREAM|TABLE`, and the undoing of a CREATE that the engine refused.
     Drop {
         /// Id of the relation; its own query goes too.
@@ -114,6 +148,13 @@ pub enum Command {
     DropType {
         /// Folded name.
         name: String,
+    },
+    /// `ALTER SYSTEM`.
+    AlterSystem {
+        /// Name of the setting.
+        name: String,
+        /// What sessions begin with; `None` for the default.
+        value: Option<String>,
     },
     /// `TERMINATE`.
     Terminate {
@@ -210,6 +251,22 @@ mod tests {
                 settings: BTreeMap::from([("ksql.a".to_owned(), "b".to_owned())]),
                 beginning: Beginning::Latest,
             },
+            Command::Alter {
+                altered: 100,
+                statement: "CREATE STREAM s (a INT, b INT) WITH (kafka_topic = 's')".to_owned(),
+                relation: 102,
+                query: None,
+            },
+            Command::UndoChange { relation: 102 },
+            Command::Replace {
+                replaced: 100,
+                statement: "CREATE STREAM s WITH (kafka_topic = 's') AS SELECT * FROM t".to_owned(),
+                language: Language::POSTGRES.into(),
+                settings: BTreeMap::new(),
+                relation: 103,
+                query: 104,
+                positions: vec![("t".to_owned(), 0, 17)],
+            },
             Command::Drop {
                 relation: 100,
                 delete_topic: Some("s".to_owned()),
@@ -220,6 +277,10 @@ mod tests {
             },
             Command::DropType {
                 name: "address".to_owned(),
+            },
+            Command::AlterSystem {
+                name: "dialect".to_owned(),
+                value: Some("ksql".to_owned()),
             },
             Command::Terminate { query: 101 },
             Command::Pause { query: 101 },

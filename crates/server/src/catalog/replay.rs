@@ -14,7 +14,7 @@ use highwater_planner::{
     defaults::PlanDefaults,
 };
 use highwater_sql::{Language, Statement, parse_type};
-use highwater_storage_log::Log;
+use highwater_storage_log::{Log, Offset, TopicPartition};
 
 use super::{
     CatalogState, QueryEntry, RelationEntry,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     error::ServerError,
-    planning::{self, Inserting, Planned, Planner, StatementStyle},
+    planning::{self, Inserting, Planned, Planner, Redeclared, StatementStyle},
     sqlstate::SqlError,
 };
 
@@ -40,10 +40,11 @@ pub struct Replayed {
 /// Folds the command topic.
 pub fn replay(log: Arc<dyn Log>, planner: &Planner) -> Result<Replayed, ServerError> {
     let commands = command::read_all(log.as_ref())?;
-    let dropped: BTreeSet<u64> = commands
+    let dropped = dropped_relations(&commands);
+    let refused: BTreeSet<u64> = commands
         .iter()
         .filter_map(|(_, command)| match command {
-            Command::Drop { relation, .. } => Some(*relation),
+            Command::UndoChange { relation } => Some(*relation),
             _ => None,
         })
         .collect();
@@ -62,13 +63,48 @@ pub fn replay(log: Arc<dyn Log>, planner: &Planner) -> Result<Replayed, ServerEr
         deleted_topics: BTreeSet::new(),
     };
     for (number, command) in commands {
-        fold.apply(number, command, &dropped, &ended)?;
+        match command {
+            Command::Alter {
+                relation, query, ..
+            } if refused.contains(&relation) => fold.use_ids(relation, query),
+            Command::Replace {
+                relation, query, ..
+            } if refused.contains(&relation) => fold.use_ids(relation, Some(query)),
+            command => fold.apply(number, command, &dropped, &ended)?,
+        }
     }
+    fold.catalog.remove_unread_keepers();
     Ok(Replayed {
         catalog: fold.catalog,
         next_id: fold.next_id,
         deleted_topics: fold.deleted_topics,
     })
+}
+
+/// The relations that are not there at the end, as they were before each ALTER too.
+fn dropped_relations(commands: &[(i64, Command)]) -> BTreeSet<u64> {
+    let mut dropped = BTreeSet::new();
+    for (_, command) in commands.iter().rev() {
+        match command {
+            Command::Drop { relation, .. } => {
+                dropped.insert(*relation);
+            }
+            Command::Alter {
+                altered: before,
+                relation,
+                ..
+            }
+            | Command::Replace {
+                replaced: before,
+                relation,
+                ..
+            } if dropped.contains(relation) => {
+                dropped.insert(*before);
+            }
+            _ => {}
+        }
+    }
+    dropped
 }
 
 struct Fold<'a> {
@@ -80,6 +116,12 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
+    /// Ids of a relation and its query are not given out again.
+    fn use_ids(&mut self, relation: u64, query: Option<u64>) {
+        let highest = query.unwrap_or(relation).max(relation);
+        self.next_id = self.next_id.max(highest + 1);
+    }
+
     fn apply(
         &mut self,
         number: i64,
@@ -98,10 +140,7 @@ impl Fold<'_> {
                 beginning,
             } => {
                 let style = style_of(number, &language, &settings)?;
-                self.next_id = self
-                    .next_id
-                    .max(relation + 1)
-                    .max(query.map_or(0, |query| query + 1));
+                self.use_ids(relation, query);
                 match self.create(&statement, &style, relation, query, partitions, beginning) {
                     Ok(()) => {}
                     // Nothing depends on it any more, or planning that would fail too and say so.
@@ -146,6 +185,61 @@ impl Fold<'_> {
                     }
                 }
             }
+            Command::Alter {
+                altered,
+                statement,
+                relation,
+                query,
+            } => {
+                self.use_ids(relation, query);
+                match self.alter(RelationId(altered), &statement, relation, query) {
+                    Ok(()) => {}
+                    Err(error) if dropped.contains(&relation) => {
+                        tracing::debug!(%statement, %error, "a change of what was dropped later cannot be planned");
+                    }
+                    Err(source) => {
+                        return Err(ServerError::Recovery {
+                            number,
+                            statement,
+                            source,
+                        });
+                    }
+                }
+            }
+            Command::Replace {
+                replaced,
+                statement,
+                language,
+                settings,
+                relation,
+                query,
+                positions,
+            } => {
+                let style = style_of(number, &language, &settings)?;
+                self.use_ids(relation, Some(query));
+                match self.replace(
+                    RelationId(replaced),
+                    &statement,
+                    &style,
+                    RelationId(relation),
+                    QueryId(query),
+                    positions,
+                ) {
+                    Ok(()) => {}
+                    Err(error) if dropped.contains(&relation) => {
+                        tracing::debug!(%statement, %error, "a statement that was undone later cannot be planned");
+                    }
+                    Err(source) => {
+                        return Err(ServerError::Recovery {
+                            number,
+                            statement,
+                            source,
+                        });
+                    }
+                }
+            }
+            // The change before it was left out.
+            Command::UndoChange { .. } => {}
             Command::Drop {
                 relation,
                 delete_topic,
@@ -164,6 +258,7 @@ impl Fold<'_> {
                 self.catalog.add_type(name, data_type);
             }
             Command::DropType { name } => self.catalog.remove_type(&name),
+            Command::AlterSystem { name, value } => self.catalog.set_setting(name, value),
             Command::Terminate { query } => self.catalog.remove_query(QueryId(query)),
             Command::Pause { query } => self.catalog.set_paused(QueryId(query), true),
             Command::Resume { query } => self.catalog.set_paused(QueryId(query), false),
@@ -217,11 +312,87 @@ impl Fold<'_> {
         self.catalog.add_relation(RelationEntry {
             relation,
             statement: text.to_owned(),
+            style: style.clone(),
+            earlier: Vec::new(),
         });
         if let Some(mut query) = query {
             query.statement = text.to_owned();
             self.catalog.add_query(query);
         }
+        Ok(())
+    }
+
+    fn alter(
+        &mut self,
+        altered: RelationId,
+        text: &str,
+        relation: u64,
+        query: Option<u64>,
+    ) -> Result<(), SqlError> {
+        let entry = self
+            .catalog
+            .entry_of(altered)
+            .ok_or_else(|| SqlError::internal("what it alters is not there"))?
+            .clone();
+        let statement = planning::parse_recorded(text, entry.style.language)?;
+        let without = self.catalog.without(&entry);
+        let then = CatalogThen {
+            catalog: &without,
+            topics: &self.topics,
+            created: None,
+        };
+        let planned = self.planner.plan_create(
+            &statement,
+            &entry.style,
+            text,
+            &then,
+            RelationId(relation),
+            QueryId(query.unwrap_or(relation)),
+            OffsetReset::Earliest,
+        )?;
+        let redeclared = Redeclared::new(&entry, planned, text, &entry.style);
+        redeclared.put_into(&mut self.catalog);
+        Ok(())
+    }
+
+    fn replace(
+        &mut self,
+        replaced: RelationId,
+        text: &str,
+        style: &StatementStyle,
+        relation: RelationId,
+        query: QueryId,
+        positions: Vec<(String, u32, i64)>,
+    ) -> Result<(), SqlError> {
+        let entry = self
+            .catalog
+            .entry_of(replaced)
+            .ok_or_else(|| SqlError::internal("what it replaces is not there"))?
+            .clone();
+        let statement = planning::parse_recorded(text, style.language)?;
+        let without = self.catalog.without(&entry);
+        let then = CatalogThen {
+            catalog: &without,
+            topics: &self.topics,
+            created: None,
+        };
+        let reset = OffsetReset::Earliest;
+        let planned = self
+            .planner
+            .plan_create(&statement, style, text, &then, relation, query, reset)?;
+        let mut redeclared = Redeclared::new(&entry, planned, text, style);
+        let old = self.catalog.maker(replaced).cloned();
+        if let Some(new) = &mut redeclared.query {
+            new.paused = old.as_ref().is_some_and(|old| old.paused);
+            new.begins_at = positions
+                .into_iter()
+                .map(|(topic, number, offset)| (TopicPartition::new(topic, number), Offset(offset)))
+                .collect();
+        }
+        if let Some(old) = old {
+            self.catalog.remove_query(old.id);
+        }
+        redeclared.put_into(&mut self.catalog);
         Ok(())
     }
 }

@@ -294,6 +294,8 @@ const REPORTED: &[&str] = &[
 /// The values of one session.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {
+    /// What ALTER SYSTEM says, where the client did not ask for something else at start-up.
+    system: BTreeMap<String, String>,
     /// What the client asked for at start-up: RESET goes back to these.
     initial: BTreeMap<&'static str, String>,
     changed: BTreeMap<&'static str, String>,
@@ -305,6 +307,14 @@ impl Variables {
         let (variable, value) = checked(name, value)?;
         self.initial.insert(variable.name, value);
         Ok(())
+    }
+
+    /// Notes what ALTER SYSTEM says; `None` is DEFAULT.
+    pub fn set_system(&mut self, name: &str, value: Option<String>) {
+        match value {
+            Some(value) => self.system.insert(name.to_owned(), value),
+            None => self.system.remove(name),
+        };
     }
 
     /// Notes who the user is.
@@ -427,7 +437,11 @@ impl Variables {
     }
 
     fn get_ref(&self, name: &str) -> &str {
-        let set = self.changed.get(name).or_else(|| self.initial.get(name));
+        let set = self
+            .changed
+            .get(name)
+            .or_else(|| self.initial.get(name))
+            .or_else(|| self.system.get(name));
         match set {
             Some(value) => value,
             None => VARIABLES
@@ -440,6 +454,18 @@ impl Variables {
     fn value(&self, variable: &Variable) -> String {
         self.get(variable.name)
     }
+}
+
+/// A setting's name as it is written and the canonical form of its value; `None` is DEFAULT.
+pub fn check_setting(
+    name: &str,
+    value: Option<&str>,
+) -> Result<(&'static str, Option<String>), SqlError> {
+    let Some(value) = value else {
+        return Ok((find(name)?.name, None));
+    };
+    let (variable, value) = checked(name, value)?;
+    Ok((variable.name, Some(value)))
 }
 
 fn find(name: &str) -> Result<&'static Variable, SqlError> {

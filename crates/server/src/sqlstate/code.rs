@@ -127,6 +127,8 @@ codes! {
     CANNOT_CONNECT_NOW = "57P03";
     /// The operating system refused.
     IO_ERROR = "58030";
+    /// What ASSERT says does not hold.
+    ASSERT_FAILURE = "P0004";
     /// A bug of ours.
     INTERNAL_ERROR = "XX000";
     /// Bytes on disk are not what was written.

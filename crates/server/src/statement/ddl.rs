@@ -1,9 +1,9 @@
-//! CREATE, DROP, TERMINATE, PAUSE, RESUME.
+//! CREATE, ALTER, DROP, TERMINATE, PAUSE, RESUME.
 
 use std::sync::Arc;
 
 use highwater_exec::OffsetReset;
-use highwater_sql::{SourceKind, Statement, ast::Drop, ast::QueryTarget};
+use highwater_sql::{SourceKind, Statement, ast::Alter, ast::Drop, ast::QueryTarget};
 
 use crate::{
     coordinator::{Created, Dropped, QueryChange},
@@ -112,6 +112,14 @@ pub async fn drop_relation(session: &mut Session, drop: Drop) -> SessionResult<O
         });
     }
     Ok(Outcome::Done(format!("DROP {}", kind_tag(kind))))
+}
+
+/// `ALTER STREAM|TABLE`. A table has its rows with the new columns when this returns.
+pub async fn alter(session: &mut Session, alter: Alter) -> SessionResult<Outcome> {
+    let tag = format!("ALTER {}", kind_tag(alter.kind));
+    let server = Arc::clone(&session.server);
+    blocking(move || server.coordinator.alter(&alter)).await??;
+    Ok(Outcome::Done(tag))
 }
 
 /// `TERMINATE`, `PAUSE` and `RESUME`.

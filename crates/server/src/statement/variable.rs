@@ -1,9 +1,11 @@
-//! SET, RESET, DISCARD; DEFINE and UNDEFINE. (SHOW is in `show`.)
+//! SET, RESET, ALTER SYSTEM, DISCARD; DEFINE and UNDEFINE. (SHOW is in `show`.)
+
+use std::sync::Arc;
 
 use highwater_sql::Definitions;
 
 use crate::{
-    session::{Outcome, Session, SessionResult, TransactionStatus},
+    session::{Outcome, Session, SessionResult, TransactionStatus, blocking, check_setting},
     sqlstate::{SqlError, code},
 };
 
@@ -20,6 +22,20 @@ pub fn reset(session: &mut Session, name: Option<&str>) -> SessionResult<Outcome
         None => session.variables.reset_all(),
     }
     Ok(Outcome::Done("RESET".to_owned()))
+}
+
+/// `ALTER SYSTEM SET name = value`: what sessions begin with from now on, this one included.
+pub async fn alter_system(
+    session: &mut Session,
+    name: &str,
+    value: Option<String>,
+) -> SessionResult<Outcome> {
+    let (name, value) = check_setting(name, value.as_deref())?;
+    let server = Arc::clone(&session.server);
+    let recorded = value.clone();
+    blocking(move || server.coordinator.alter_system(name, recorded)).await??;
+    session.variables.set_system(name, value);
+    Ok(Outcome::Done("ALTER SYSTEM".to_owned()))
 }
 
 /// `DEFINE name = 'value'`.

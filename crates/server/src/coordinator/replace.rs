@@ -1,0 +1,239 @@
+//! `CREATE OR REPLACE`.
+//!
+//! A stream's query can get another filter and other columns behind those that there are, as long as it remembers nothing of the records
+//! that it read: the new query goes on at the record where the old one stood, and what the old one wrote stays. As with ALTER, the
+//! stream then is another relation under the same name, and queries that read it before read on what they know.
+//!
+//! The old query pauses first, so that a checkpoint tells where it stands; the positions are part of the record of the change. A crash
+//! before the record leaves a pause that the catalog knows nothing of, which recovery ends; one after it leaves a new query that begins
+//! at the recorded positions.
+
+use std::sync::Arc;
+
+use highwater_planner::{
+    catalog::{QueryId, Relation},
+    dataflow::{DataflowPlan, Operator},
+};
+use highwater_sql::Statement;
+use highwater_storage_log::{Offset, TopicPartition};
+
+use super::{Coordinator, Created, recorded_text};
+use crate::{
+    catalog::{CatalogState, QueryEntry, RelationEntry, command::Command},
+    planning::{Planned, Redeclared, StatementStyle},
+    sqlstate::{SqlError, code},
+};
+
+/// A CREATE OR REPLACE of something that is there.
+pub(super) struct Replacing<'a> {
+    /// The catalog as it is.
+    pub catalog: &'a CatalogState,
+    /// What is there.
+    pub existing: &'a RelationEntry,
+    /// The statement.
+    pub statement: &'a Statement,
+    /// How it is read.
+    pub style: &'a StatementStyle,
+}
+
+impl Coordinator {
+    /// Takes the place of what is there. `next_id` is the guard's.
+    pub(super) fn replace(
+        &self,
+        replacing: &Replacing<'_>,
+        planned: Planned,
+        next_id: &mut u64,
+    ) -> Result<Created, SqlError> {
+        let existing = &replacing.existing.relation;
+        let maker = replacing.catalog.maker(existing.id);
+        let maker = maker.filter(|query| !query.is_keeper());
+        let (Some(old), Some(new)) = (maker, &planned.query) else {
+            return replace_declared(existing, &planned.relation);
+        };
+        let text = recorded_text(
+            replacing.statement,
+            &planned.relation,
+            replacing.style.language,
+        );
+        if text == replacing.existing.statement {
+            return Ok(Created::Replaced);
+        }
+        check_upgrade(existing, &planned.relation, old, new)?;
+        *next_id += 2;
+        let redeclared = Redeclared::new(replacing.existing, planned, &text, replacing.style);
+        self.exchange(replacing, old, redeclared)?;
+        Ok(Created::Replaced)
+    }
+
+    /// Lets a new query go on for an old one.
+    fn exchange(
+        &self,
+        replacing: &Replacing<'_>,
+        old: &Arc<QueryEntry>,
+        mut redeclared: Redeclared,
+    ) -> Result<(), SqlError> {
+        let Some(new) = &mut redeclared.query else {
+            return Err(SqlError::internal("a query takes the place of a query"));
+        };
+        self.engine.pause_query(old.id)?;
+        let resume = || match old.paused {
+            true => Ok(()),
+            false => self.engine.resume_query(old.id),
+        };
+        new.paused = old.paused;
+        new.begins_at = self.stopped_at(old.id);
+        let relation = redeclared.entry.relation.id.0;
+        let recorded = self.record(&Command::Replace {
+            replaced: replacing.existing.relation.id.0,
+            statement: redeclared.entry.statement.clone(),
+            language: replacing.style.language.into(),
+            settings: replacing.style.defaults.to_settings(),
+            relation,
+            query: new.id.0,
+            positions: new.begins_at.iter().map(recorded_position).collect(),
+        });
+        if let Err(error) = recorded {
+            resume()?;
+            return Err(error);
+        }
+        // ORDER: recorded, then running, then visible.
+        if let Err(error) = self.engine.create_query(new.to_persistent()) {
+            self.record(&Command::UndoChange { relation })?;
+            resume()?;
+            return Err(error.into());
+        }
+        self.engine.drop_query(old.id)?;
+        let mut changed = replacing.catalog.clone();
+        changed.remove_query(old.id);
+        redeclared.put_into(&mut changed);
+        self.publish(changed);
+        Ok(())
+    }
+
+    /// Where a paused query stands.
+    fn stopped_at(&self, query: QueryId) -> Vec<(TopicPartition, Offset)> {
+        self.engine
+            .queries()
+            .into_iter()
+            .find(|status| status.id == query)
+            .map(|status| status.stopped_at)
+            .unwrap_or_default()
+    }
+}
+
+fn recorded_position((partition, offset): &(TopicPartition, Offset)) -> (String, u32, i64) {
+    let topic = partition.topic.to_string();
+    (topic, partition.partition.0, offset.0)
+}
+
+/// A declared source is replaced where that changes nothing.
+fn replace_declared(existing: &Relation, planned: &Relation) -> Result<Created, SqlError> {
+    let renumbered = Relation {
+        id: existing.id,
+        query: existing.query,
+        ..planned.clone()
+    };
+    if renumbered == *existing && existing.query.is_none() && !existing.read_only {
+        return Ok(Created::Replaced);
+    }
+    let refused = format!(
+        "OR REPLACE cannot change \"{}\", which is declared and not made by a query",
+        existing.name
+    );
+    let kind = super::kind_name(existing.kind).to_uppercase();
+    Err(SqlError::unsupported(refused).with_hint(format!(
+        "ALTER {kind} .. ADD COLUMN adds columns; for other changes, drop it and create it again"
+    )))
+}
+
+/// Whether one query can go on for another.
+fn check_upgrade(
+    existing: &Relation,
+    planned: &Relation,
+    old: &QueryEntry,
+    new: &QueryEntry,
+) -> Result<(), SqlError> {
+    let refused = |reason: String| {
+        let name = &existing.name;
+        Err(SqlError::new(
+            code::FEATURE_NOT_SUPPORTED,
+            format!("OR REPLACE cannot change \"{name}\" like this: {reason}"),
+        )
+        .with_hint(format!(
+            "drop \"{name}\" and create it again; that reads its sources from their beginning"
+        )))
+    };
+    if planned.kind != existing.kind {
+        return refused("a stream stays a stream, and a table a table".to_owned());
+    }
+    for (query, whose) in [(old, "the old"), (new, "the new")] {
+        if let Some(memory) = remembers(&query.plan) {
+            return refused(format!(
+                "{whose} query {memory}, so it cannot go on where another stood"
+            ));
+        }
+    }
+    if sources(&old.plan) != sources(&new.plan) {
+        return refused(format!(
+            "it reads {}, and has to go on reading {}",
+            sources(&new.plan).join(", "),
+            sources(&old.plan).join(", ")
+        ));
+    }
+    if let Some(changed) = changed_property(existing, planned) {
+        return refused(format!("its {changed} cannot change"));
+    }
+    for (position, column) in existing.columns.iter().enumerate() {
+        match planned.columns.get(position) {
+            Some(same) if same == column => {}
+            _ => {
+                return refused(format!(
+                    "column \"{}\" must stay at its place with its type; new ones come last",
+                    column.name
+                ));
+            }
+        }
+    }
+    let added = &planned.columns[existing.columns.len()..];
+    match added.iter().find(|column| column.key) {
+        Some(key) => refused(format!(
+            "column \"{}\" cannot become part of the key",
+            key.name
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What a query keeps of the records that it has read.
+fn remembers(plan: &DataflowPlan) -> Option<&'static str> {
+    plan.nodes.iter().find_map(|node| match node.operator {
+        Operator::Aggregate { .. } | Operator::SessionAggregate { .. } => Some("groups rows"),
+        Operator::Join { .. } => Some("joins"),
+        _ if node.changing => Some("reads a table"),
+        _ => None,
+    })
+}
+
+/// The names of what a query reads, each once, in order.
+fn sources(plan: &DataflowPlan) -> Vec<&str> {
+    let mut names: Vec<&str> = plan.sources().map(|source| source.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn changed_property(existing: &Relation, planned: &Relation) -> Option<&'static str> {
+    if planned.topic != existing.topic {
+        Some("topic")
+    } else if planned.partitions != existing.partitions {
+        Some("number of partitions")
+    } else if planned.key_format != existing.key_format {
+        Some("key format")
+    } else if planned.value_format != existing.value_format {
+        Some("value format")
+    } else if planned.timestamp != existing.timestamp {
+        Some("timestamp column")
+    } else {
+        None
+    }
+}
