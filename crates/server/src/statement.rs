@@ -13,6 +13,7 @@ mod print;
 mod query;
 mod rows;
 mod show;
+mod topics;
 pub(crate) mod transaction;
 pub(crate) mod types;
 mod value;

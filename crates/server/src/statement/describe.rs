@@ -8,9 +8,10 @@ use highwater_planner::{
 
 use highwater_sql::Describe;
 
-use super::{functions, rows::SmallResult, unknown_relation};
+use super::{functions, rows::SmallResult, topics, unknown_relation};
 use crate::{
     catalog::{CatalogState, RelationEntry},
+    server::Server,
     session::{Rows, Session, SessionResult},
 };
 
@@ -31,7 +32,7 @@ fn source(session: &Session, name: &str, extended: bool) -> SessionResult<Rows> 
     let catalog = session.server.coordinator.catalog();
     let entry = catalog.entry(name).ok_or_else(|| unknown_relation(name))?;
     if extended {
-        let facts = facts(&catalog, entry);
+        let facts = facts(&session.server, &catalog, entry)?;
         return SmallResult::new(TAG)
             .text("property", facts.iter().map(|(name, _)| name.clone()))
             .text("value", facts.iter().map(|(_, value)| value.clone()))
@@ -56,15 +57,12 @@ pub(super) fn sources(session: &Session, kind: SourceKind, extended: bool) -> Se
         .filter_map(|relation| catalog.entry(&relation.name))
         .collect();
     if extended {
-        let facts: Vec<(&str, (String, String))> = entries
-            .iter()
-            .flat_map(|entry| {
-                let name = entry.relation.name.as_str();
-                facts(&catalog, entry)
-                    .into_iter()
-                    .map(move |fact| (name, fact))
-            })
-            .collect();
+        let mut facts: Vec<(&str, (String, String))> = Vec::new();
+        for entry in &entries {
+            let name = entry.relation.name.as_str();
+            let about = self::facts(&session.server, &catalog, entry)?;
+            facts.extend(about.into_iter().map(|fact| (name, fact)));
+        }
         return SmallResult::new(TAG)
             .text("name", facts.iter().map(|(name, _)| *name))
             .text("property", facts.iter().map(|(_, (name, _))| name.clone()))
@@ -97,7 +95,11 @@ pub(super) fn sources(session: &Session, kind: SourceKind, extended: bool) -> Se
 }
 
 /// Everything about a stream or table, by name and value.
-fn facts(catalog: &CatalogState, entry: &RelationEntry) -> Vec<(String, String)> {
+fn facts(
+    server: &Server,
+    catalog: &CatalogState,
+    entry: &RelationEntry,
+) -> SessionResult<Vec<(String, String)>> {
     let relation = &entry.relation;
     let mut facts: Vec<(String, String)> = Vec::new();
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
@@ -137,14 +139,35 @@ fn facts(catalog: &CatalogState, entry: &RelationEntry) -> Vec<(String, String)>
                 .map_or_else(|| "for ever".to_owned(), |time| format!("{time:?}")),
         );
     }
-    if let Some(query) = relation.query {
-        fact("written by", catalog.query_name(query));
+    let records = topics::records(server.log.as_ref(), &relation.topic)?;
+    fact("records", records.to_string());
+    if let Some(unread) = topics::unread(server, &relation.topic)? {
+        fact("unread", unread.to_string());
     }
-    for reader in catalog.readers(relation.id) {
-        fact("read by", reader.name.clone());
+    let sources = server.engine.sources();
+    let rejected: u64 = sources
+        .iter()
+        .filter(|source| source.partition.topic.as_ref() == relation.topic)
+        .map(|source| source.rejected)
+        .sum();
+    if rejected > 0 {
+        fact("rejected", rejected.to_string());
+    }
+    let makers = catalog
+        .makers(relation.id)
+        .filter(|query| !query.is_keeper());
+    let statuses = server.engine.queries();
+    for query in makers.chain(catalog.inserters(relation.id)) {
+        fact("written by", query.name.clone());
+        if let Some(status) = statuses.iter().find(|status| status.id == query.id) {
+            fact("rows written", status.rows_out.to_string());
+        }
+    }
+    for query in catalog.readers(relation.id) {
+        fact("read by", query.name.clone());
     }
     fact("statement", entry.statement.clone());
-    facts
+    Ok(facts)
 }
 
 fn kind(relation: &Relation) -> &'static str {

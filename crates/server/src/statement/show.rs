@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use highwater_exec::{QueryState, QueryStatus};
-use highwater_planner::catalog::{Catalog, Relation, SourceKind};
+use highwater_exec::{OffsetReset, QueryState, QueryStatus};
+use highwater_planner::{
+    catalog::{Catalog, Relation, SourceKind},
+    explain_dataflow,
+};
 use highwater_sql::ast::Show;
-use highwater_storage_log::TopicPartition;
 
-use super::{describe, functions, rows::SmallResult};
+use super::{describe, functions, rows::SmallResult, topics};
 use crate::{
-    catalog::builtin::INTERNAL_PREFIX,
     server::Server,
     session::{Rows, Session, SessionResult},
-    sqlstate::SqlError,
 };
 
 /// Tag of all results of this family.
@@ -23,16 +23,11 @@ pub fn run(session: &Session, show: &Show) -> SessionResult<Rows> {
     match show {
         Show::Streams { extended: true } => describe::sources(session, SourceKind::Stream, true),
         Show::Tables { extended: true } => describe::sources(session, SourceKind::Table, true),
-        Show::Topics { extended: true, .. } | Show::Queries { extended: true } => {
-            Err(SqlError::unsupported(format!("{show} is not supported")))
-        }
+        Show::Queries { extended: true } => query_facts(&session.server),
         Show::Functions => functions::show(session, TAG),
         Show::Streams { extended: false } => relations(&session.server, SourceKind::Stream),
         Show::Tables { extended: false } => relations(&session.server, SourceKind::Table),
-        Show::Topics {
-            all,
-            extended: false,
-        } => topics(&session.server, *all),
+        Show::Topics { all, extended } => topics::show(&session.server, *all, *extended, TAG),
         Show::Queries { extended: false } => queries(&session.server),
         Show::Types => {
             let catalog = session.server.coordinator.catalog();
@@ -103,36 +98,6 @@ fn relations(server: &Server, kind: SourceKind) -> SessionResult<Rows> {
     }
 }
 
-fn topics(server: &Server, all: bool) -> SessionResult<Rows> {
-    let topics: Vec<_> = server
-        .log
-        .topics()
-        .into_iter()
-        .filter(|topic| all || !topic.name.starts_with(INTERNAL_PREFIX))
-        .collect();
-    let mut records = Vec::with_capacity(topics.len());
-    for topic in &topics {
-        let mut count = 0;
-        for number in 0..topic.config.partitions {
-            let offsets = server
-                .log
-                .offsets(&TopicPartition::new(Arc::clone(&topic.name), number))?;
-            count += offsets.last_stable.0 - offsets.log_start.0;
-        }
-        records.push(Some(count));
-    }
-    SmallResult::new(TAG)
-        .text("name", topics.iter().map(|topic| topic.name.to_string()))
-        .number(
-            "partitions",
-            topics
-                .iter()
-                .map(|topic| Some(i64::from(topic.config.partitions))),
-        )
-        .number("offsets", records)
-        .finish()
-}
-
 fn queries(server: &Server) -> SessionResult<Rows> {
     let catalog = server.coordinator.catalog();
     let statuses = server.engine.queries();
@@ -163,6 +128,48 @@ fn queries(server: &Server) -> SessionResult<Rows> {
         .number("rows_out", count(|status| status.rows_out))
         .number("late", count(|status| status.late))
         .text("statement", each().map(|query| query.statement.clone()))
+        .finish()
+}
+
+/// Everything about each query, by name and value.
+fn query_facts(server: &Server) -> SessionResult<Rows> {
+    let catalog = server.coordinator.catalog();
+    let statuses = server.engine.queries();
+    let mut facts: Vec<(String, &str, String)> = Vec::new();
+    for query in catalog.queries().filter(|query| !query.is_keeper()) {
+        let mut fact = |name, value| facts.push((query.name.clone(), name, value));
+        let status = statuses.iter().find(|status| status.id == query.id);
+        fact("state", status.map_or_else(|| "stopped".to_owned(), state));
+        let mut sources: Vec<&str> = query
+            .plan
+            .sources()
+            .map(|source| source.name.as_str())
+            .collect();
+        sources.dedup();
+        for source in sources {
+            fact("reads", source.to_owned());
+        }
+        fact("writes", query.relation.name.clone());
+        fact("topic", query.relation.topic.clone());
+        let begins = match query.offset_reset {
+            OffsetReset::Earliest => "earliest",
+            OffsetReset::Latest => "latest",
+        };
+        fact("auto.offset.reset", begins.to_owned());
+        if let Some(status) = status {
+            fact("rows in", status.rows_in.to_string());
+            fact("rows out", status.rows_out.to_string());
+            fact("late", status.late.to_string());
+        }
+        fact("statement", query.statement.clone());
+        for line in explain_dataflow(&query.plan, Some(&query.relation)) {
+            fact("plan", line);
+        }
+    }
+    SmallResult::new(TAG)
+        .text("id", facts.iter().map(|(id, ..)| id.clone()))
+        .text("property", facts.iter().map(|(_, name, _)| *name))
+        .text("value", facts.iter().map(|(.., value)| value.clone()))
         .finish()
 }
 
