@@ -111,6 +111,7 @@ pub(crate) async fn run(
         Statement::AlterSystem { name, value } => {
             variable::alter_system(session, name, value.clone()).await
         }
+        Statement::AlterTopic(alter) => topics::alter(session, alter).await,
         Statement::Assert(assert) => assert::run(session, assert).await,
         Statement::RunScript(_) => Err(SqlError::unsupported(
             "RUN SCRIPT is not supported by the server",
@@ -176,6 +177,7 @@ pub(crate) async fn describe(
         | Statement::DropType(_)
         | Statement::Alter(_)
         | Statement::AlterSystem { .. }
+        | Statement::AlterTopic(_)
         | Statement::Define { .. }
         | Statement::Undefine(_)
         | Statement::Assert(_)
@@ -196,6 +198,7 @@ fn changes_data(statement: &Statement) -> bool {
         | Statement::DropType(_)
         | Statement::Alter(_)
         | Statement::AlterSystem { .. }
+        | Statement::AlterTopic(_)
         | Statement::Insert(_) => true,
         Statement::Copy(copy) => copy.direction == highwater_sql::CopyDirection::FromStdin,
         _ => false,

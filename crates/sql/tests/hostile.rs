@@ -147,6 +147,7 @@ const SHAPES: &[(&str, &str, &str, &str)] = &[
     ("CREATE STREAM s (a BYTES HEADER('", "k", "'))", ""),
     ("CREATE TYPE t AS ", "ARRAY<", "INT", ">"),
     ("ALTER STREAM s ADD a INT", ", ADD b INT", "", ""),
+    ("ALTER TOPIC t SET (a=1", ",b=1", ")", ""),
     ("ASSERT VALUES s VALUES (1", ",1", ")", ""),
     ("ASSERT VALUES s VALUES ", "(", "1", ")"),
     ("DEFINE a = '", "${a}", "'", ""),

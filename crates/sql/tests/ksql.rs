@@ -406,6 +406,14 @@ fn session_statements() {
             "ALTER SYSTEM 'fsync' = DEFAULT",
         ),
         ("ALTER SYSTEM RESET fsync", "ALTER SYSTEM 'fsync' = DEFAULT"),
+        (
+            "ALTER TOPIC Orders-1 SET (Retention_MS = 5, 'cleanup.policy' = 'compact', x = DEFAULT)",
+            "ALTER TOPIC 'Orders-1' SET ('retention_ms' = '5', 'cleanup.policy' = 'compact', 'x' = DEFAULT)",
+        ),
+        (
+            "ALTER TOPIC 'a b' RESET (retention.ms)",
+            "ALTER TOPIC 'a b' SET ('retention.ms' = DEFAULT)",
+        ),
         ("TERMINATE ALL", "TERMINATE ALL"),
         ("PAUSE ALL", "PAUSE ALL"),
     ] {

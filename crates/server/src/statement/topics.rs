@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use highwater_planner::catalog::{Catalog, Relation};
-use highwater_storage_log::{Log, TopicPartition};
+use highwater_sql::AlterTopic;
+use highwater_storage_log::{Log, TopicChange, TopicConfig, TopicPartition};
 
 use super::rows::SmallResult;
 use crate::{
     catalog::{CatalogState, builtin::INTERNAL_PREFIX},
     server::Server,
-    session::{Rows, SessionResult},
+    session::{Outcome, Rows, Session, SessionResult, blocking},
+    sqlstate::{SqlError, code},
 };
 
 /// `SHOW [ALL] TOPICS [EXTENDED]`.
@@ -58,7 +60,67 @@ pub fn show(server: &Server, all: bool, extended: bool, tag: &'static str) -> Se
             "read_by",
             users.iter().map(|users| users.readers.join(", ")),
         )
+        .text(
+            "settings",
+            topics.iter().map(|topic| settings(&topic.config)),
+        )
         .finish()
+}
+
+/// `ALTER TOPIC`: the settings are Kafka's, also written with `_` for `.`; `partitions` is one of them.
+pub async fn alter(session: &Session, alter: &AlterTopic) -> SessionResult<Outcome> {
+    let topic = alter.topic.clone();
+    if topic.starts_with(INTERNAL_PREFIX) {
+        return Err(SqlError::new(
+            code::INSUFFICIENT_PRIVILEGE,
+            format!("topic \"{topic}\" belongs to the server"),
+        ));
+    }
+    let mut change = TopicChange::default();
+    for (name, value) in &alter.changes {
+        let setting = name.replace('_', ".");
+        if setting == "partitions" {
+            change.partitions = Some(new_partitions(session, &topic, value.as_deref())?);
+        } else if change.settings.insert(setting, value.clone()).is_some() {
+            return Err(SqlError::new(
+                code::SYNTAX_ERROR,
+                format!("setting \"{name}\" is given twice"),
+            ));
+        }
+    }
+    let server = Arc::clone(&session.server);
+    blocking(move || server.log.alter_topic(&topic, &change)).await??;
+    Ok(Outcome::Done("ALTER TOPIC".to_owned()))
+}
+
+/// More partitions are for topics that no stream or table is declared over: those are planned for the partitions that they found.
+fn new_partitions(session: &Session, topic: &str, value: Option<&str>) -> SessionResult<u32> {
+    let users = Users::of(&session.server.coordinator.catalog(), topic);
+    if let Some(user) = users.declared.first() {
+        return Err(SqlError::new(
+            code::OBJECT_IN_USE,
+            format!("topic \"{topic}\" cannot get more partitions: \"{user}\" reads those it has"),
+        )
+        .with_hint("drop what is declared over the topic, alter it, and declare it again"));
+    }
+    value.and_then(|text| text.parse().ok()).ok_or_else(|| {
+        SqlError::new(
+            code::INVALID_PARAMETER_VALUE,
+            format!(
+                "setting \"partitions\" cannot be \"{}\": a whole number above 0 is expected",
+                value.unwrap_or("DEFAULT")
+            ),
+        )
+    })
+}
+
+/// Settings that are not the defaults.
+fn settings(config: &TopicConfig) -> String {
+    let settings = config.settings.iter();
+    let texts: Vec<String> = settings
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    texts.join(", ")
 }
 
 /// Records that readers may read in all partitions of a topic. What the log uses for its own purposes counts, as in offsets.

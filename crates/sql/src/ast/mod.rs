@@ -11,8 +11,8 @@ mod write;
 pub use admin::{Assert, Describe, Explain, ExplainTarget, Print, QueryTarget, Show};
 pub use query::{Emit, Query, Window, WindowKind, Within};
 pub use source::{
-    Alter, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, Drop, DropType, Properties,
-    PropertyValue, SourceKind, SqlType,
+    Alter, AlterTopic, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, Drop, DropType,
+    Properties, PropertyValue, SourceKind, SqlType,
 };
 pub use write::{Copy, CopyDirection, CopyFormat, CopyOptions, CopyTarget, Insert, InsertSource};
 
@@ -67,6 +67,8 @@ pub enum Statement {
         /// New value as text; `None` for DEFAULT.
         value: Option<String>,
     },
+    /// `ALTER TOPIC name SET (setting = value, ..)`, `ALTER TOPIC name RESET (setting, ..)`.
+    AlterTopic(AlterTopic),
     /// `DEFINE name = 'value'`: what `${name}` stands for from now on.
     Define {
         /// Name in lower case, since such names are found without regard to case.

@@ -127,6 +127,15 @@ pub struct CreateAs {
     pub query: Query,
 }
 
+/// `ALTER TOPIC name SET (setting = value, ..)`, `ALTER TOPIC name RESET (setting, ..)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlterTopic {
+    /// The topic, as written.
+    pub topic: String,
+    /// Settings in lower case with their new values as text; `None` for the default.
+    pub changes: Vec<(String, Option<String>)>,
+}
+
 /// `ALTER STREAM|TABLE name ADD [COLUMN] name type, ..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alter {

@@ -4,8 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use super::{Spelled, comma_separated, if_exists, if_not_exists};
 use crate::ast::{
-    Alter, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, Drop, DropType, Properties,
-    PropertyValue, SourceKind, SqlType,
+    Alter, AlterTopic, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, Drop, DropType,
+    Properties, PropertyValue, SourceKind, SqlType,
 };
 use crate::name::{force_quote_name, is_plain_word, quote_literal};
 
@@ -133,6 +133,19 @@ impl Display for Spelled<'_, ColumnDef> {
             ColumnRole::Headers => f.write_str(" HEADERS"),
             ColumnRole::Header(key) => write!(f, " HEADER({})", quote_literal(key)),
         }
+    }
+}
+
+impl Display for AlterTopic {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        let changes = self.changes.iter().map(|(name, value)| {
+            let value = value
+                .as_deref()
+                .map_or_else(|| "DEFAULT".to_owned(), quote_literal);
+            format!("{} = {value}", quote_literal(name))
+        });
+        let topic = quote_literal(&self.topic);
+        write!(f, "ALTER TOPIC {topic} SET ({})", comma_separated(changes))
     }
 }
 

@@ -1,15 +1,15 @@
-//! `CREATE STREAM|TABLE`, over a topic or as a query; `CREATE TYPE`; `ALTER STREAM|TABLE`.
+//! `CREATE STREAM|TABLE`, over a topic or as a query; `CREATE TYPE`; `ALTER STREAM|TABLE|TOPIC`.
 
 use std::collections::HashSet;
 
 use sqlparser::tokenizer::Token;
 
-use super::properties::accept_properties;
+use super::properties::{accept_properties, expect_property_name, expect_property_value};
 use super::types::expect_type;
-use super::{query, session, unsupported};
+use super::{query, session, source, unsupported};
 use crate::ast::{
-    Alter, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, SourceKind, SqlType,
-    Statement,
+    Alter, AlterTopic, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, PropertyValue,
+    SourceKind, SqlType, Statement,
 };
 use crate::cursor::Cursor;
 use crate::error::SqlError;
@@ -126,12 +126,15 @@ fn create_type(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     }))
 }
 
-/// `ALTER STREAM|TABLE name ADD [COLUMN] name type, ..`, `ALTER SYSTEM ..`.
+/// `ALTER STREAM|TABLE name ADD [COLUMN] name type, ..`, `ALTER SYSTEM ..`, `ALTER TOPIC ..`.
 pub(super) fn alter(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     let start = cursor.index();
     cursor.expect("alter")?;
     if cursor.accept("system") {
         return session::alter_system(cursor);
+    }
+    if cursor.accept("topic") {
+        return alter_topic(cursor);
     }
     let Some(kind) = accept_kind(cursor) else {
         cursor.rewind(start);
@@ -165,6 +168,49 @@ pub(super) fn alter(cursor: &mut Cursor) -> Result<Statement, SqlError> {
         name,
         columns,
     }))
+}
+
+/// `name SET (setting = value, ..)` or `name RESET (setting, ..)`, as PostgreSQL changes what a table is stored by.
+fn alter_topic(cursor: &mut Cursor) -> Result<Statement, SqlError> {
+    let topic = source::expect_topic(cursor)?;
+    let resets = cursor.accept("reset");
+    if !resets {
+        cursor.expect("set")?;
+    }
+    let mut changes = Vec::new();
+    let mut names = HashSet::new();
+    cursor.expect_token(&Token::LParen)?;
+    loop {
+        let start = cursor.index();
+        let name = expect_property_name(cursor)?;
+        if !names.insert(name.clone()) {
+            cursor.rewind(start);
+            return Err(cursor.error("this setting is given twice"));
+        }
+        let value = match resets {
+            true => None,
+            false => {
+                cursor.expect_token(&Token::Eq)?;
+                match cursor.accept("default") {
+                    true => None,
+                    false => Some(property_text(expect_property_value(cursor)?)),
+                }
+            }
+        };
+        changes.push((name, value));
+        if !cursor.accept_token(&Token::Comma) {
+            break;
+        }
+    }
+    cursor.expect_token(&Token::RParen)?;
+    Ok(Statement::AlterTopic(AlterTopic { topic, changes }))
+}
+
+fn property_text(value: PropertyValue) -> String {
+    match value {
+        PropertyValue::String(text) | PropertyValue::Number(text) => text,
+        PropertyValue::Boolean(value) => value.to_string(),
+    }
 }
 
 /// Takes STREAM or TABLE.

@@ -27,7 +27,7 @@ pub(super) fn accept_properties(cursor: &mut Cursor) -> Result<Properties, SqlEr
             return Err(cursor.error("this property is given twice"));
         }
         cursor.expect_token(&Token::Eq)?;
-        properties.0.push((name, expect_value(cursor)?));
+        properties.0.push((name, expect_property_value(cursor)?));
         if !cursor.accept_token(&Token::Comma) {
             break;
         }
@@ -52,7 +52,7 @@ pub(super) fn expect_property_name(cursor: &mut Cursor) -> Result<String, SqlErr
 }
 
 /// A literal: `'text'`, a number with or without a sign, TRUE or FALSE.
-fn expect_value(cursor: &mut Cursor) -> Result<PropertyValue, SqlError> {
+pub(super) fn expect_property_value(cursor: &mut Cursor) -> Result<PropertyValue, SqlError> {
     if let Some(text) = cursor.accept_string() {
         return Ok(PropertyValue::String(text));
     }

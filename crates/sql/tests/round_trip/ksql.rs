@@ -1,8 +1,8 @@
 //! What ksqlDB has and PostgreSQL has not: lists, descriptions, assertions, types, variables.
 
 use highwater_sql::{
-    Alter, Assert, CreateType, Describe, DropType, Show, SourceKind, SqlType, Statement,
-    sqlparser::ast::Expr,
+    Alter, AlterTopic, Assert, CreateType, Describe, DropType, Show, SourceKind, SqlType,
+    Statement, sqlparser::ast::Expr,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -137,6 +137,12 @@ pub fn session() -> BoxedStrategy<Statement> {
         property_name().prop_map(Statement::Undefine),
         (property_name(), option::of(text()))
             .prop_map(|(name, value)| Statement::AlterSystem { name, value }),
+        (text(), vec((property_name(), option::of(text())), 1..3)).prop_map(|(topic, changes)| {
+            Statement::AlterTopic(AlterTopic {
+                topic: format!("t{topic}"),
+                changes: without_repeats(changes, |(name, _)| name.clone()),
+            })
+        }),
         text().prop_map(Statement::RunScript),
     ]
     .boxed()
