@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench_formats::BenchFormatsArgs;
+use highwater_bench::{LatencyArgs, NexmarkArgs};
 use highwater_server::config::{Config, ConfigError, Settings};
 use highwater_storage_log::tools::{LogCommand, bench::BenchArgs};
 use highwater_test_runner::TestRunnerArgs;
@@ -47,6 +48,10 @@ pub enum Bench {
     Log(BenchArgs),
     /// The formats: decoding and encoding, beside bare libraries
     Formats(BenchFormatsArgs),
+    /// Continuous queries over auction events, beside the bare decoder and encoder
+    Nexmark(NexmarkArgs),
+    /// From an INSERT to whoever waits for its row, idle and under load
+    Latency(LatencyArgs),
 }
 
 /// Options of `highwater start`.

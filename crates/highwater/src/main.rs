@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         Some(Command::Log(command)) => tools::run(&command).map_err(Into::into),
         Some(Command::Bench(Bench::Log(args))) => tools::bench::run(&args).map_err(Into::into),
         Some(Command::Bench(Bench::Formats(args))) => bench_formats::run(&args),
+        Some(Command::Bench(Bench::Nexmark(args))) => highwater_bench::nexmark(&args),
+        Some(Command::Bench(Bench::Latency(args))) => highwater_bench::latency(&args),
     };
     outcome.unwrap_or_else(|error| {
         // Errors tell one level each; the line shows them all.

@@ -16,7 +16,7 @@ use super::{
 
 const BLOCK: usize = 1 << 20;
 /// Bytes between two syncs when the disk's own rate is taken.
-const SYNC_EVERY: usize = 100 << 20;
+pub const SYNC_EVERY: usize = 100 << 20;
 
 /// Measures all limits with files in `dir`.
 pub(super) fn measure(
@@ -63,7 +63,8 @@ fn create(path: &Path) -> Result<File, BenchError> {
         .map_err(BenchError::file(path))
 }
 
-fn sequential_write(
+/// Megabytes a second of writing `bytes` to a file at `path` in blocks of 1 MiB, with an fdatasync each time so much was written.
+pub fn sequential_write(
     path: &Path,
     bytes: usize,
     sync_every: Option<usize>,
@@ -106,8 +107,8 @@ fn sequential_read(path: &Path) -> Result<f64, BenchError> {
     }
 }
 
-/// Syncs of a file that grows by 100 bytes each time, as a log does that serves one producer.
-fn sync_rate(path: &Path, seconds: Duration) -> Result<(f64, Vec<f64>), BenchError> {
+/// Syncs a second of a file that grows by 100 bytes each time, as a log does that serves one producer, and the milliseconds of each.
+pub fn sync_rate(path: &Path, seconds: Duration) -> Result<(f64, Vec<f64>), BenchError> {
     let file = create(path)?;
     let mut waits = Vec::new();
     let begin = Instant::now();

@@ -6,28 +6,32 @@ use std::{fs, time::Instant};
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// A measurement that is running.
-pub(super) struct Meter {
+#[derive(Debug)]
+pub struct Meter {
     wall: Instant,
     cpu: f64,
 }
 
 /// What a measurement took.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Taken {
-    pub(super) wall: f64,
+pub struct Taken {
+    /// Wall seconds.
+    pub wall: f64,
     /// CPU seconds of all threads, the system's share included.
-    pub(super) cpu: f64,
+    pub cpu: f64,
 }
 
 impl Meter {
-    pub(super) fn start() -> Self {
+    /// Starts now.
+    pub fn start() -> Self {
         Self {
             cpu: cpu_seconds(),
             wall: Instant::now(),
         }
     }
 
-    pub(super) fn stop(&self) -> Taken {
+    /// What it took until now.
+    pub fn stop(&self) -> Taken {
         Taken {
             wall: self.wall.elapsed().as_secs_f64(),
             // At least a tick, for short measurements.
@@ -38,22 +42,22 @@ impl Meter {
 
 impl Taken {
     /// Megabytes a second.
-    pub(super) fn megabytes(self, bytes: usize) -> f64 {
+    pub fn megabytes(self, bytes: usize) -> f64 {
         bytes as f64 / 1e6 / self.wall
     }
 
     /// Megabytes a second of CPU time: what one core does when nothing else runs on it.
-    pub(super) fn megabytes_per_core(self, bytes: usize) -> f64 {
+    pub fn megabytes_per_core(self, bytes: usize) -> f64 {
         bytes as f64 / 1e6 / self.cpu
     }
 
     /// Things a second.
-    pub(super) fn rate(self, count: usize) -> f64 {
+    pub fn rate(self, count: usize) -> f64 {
         count as f64 / self.wall
     }
 
     /// Things a second of CPU time.
-    pub(super) fn rate_per_core(self, count: usize) -> f64 {
+    pub fn rate_per_core(self, count: usize) -> f64 {
         count as f64 / self.cpu
     }
 }
@@ -73,7 +77,7 @@ fn cpu_seconds() -> f64 {
 }
 
 /// Memory of this process that is not backed by files, in MiB; 0 where there is no /proc.
-pub(super) fn memory_mib() -> f64 {
+pub fn memory_mib() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status
         .lines()
@@ -83,7 +87,7 @@ pub(super) fn memory_mib() -> f64 {
 }
 
 /// The value below which that part of them lies.
-pub(super) fn percentile(values: &mut [f64], part: f64) -> f64 {
+pub fn percentile(values: &mut [f64], part: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let at = (values.len() as f64 * part) as usize;
     values

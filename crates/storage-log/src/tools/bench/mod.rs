@@ -6,8 +6,8 @@
 mod append;
 mod consume;
 mod figures;
-mod machine;
-mod meter;
+pub mod machine;
+pub mod meter;
 
 use std::{
     io,
