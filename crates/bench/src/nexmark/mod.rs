@@ -18,6 +18,7 @@ mod text;
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
@@ -33,6 +34,11 @@ use crate::{
 use load::{EventSet, Loaded};
 use queries::{Output, Query};
 use report::{Measured, Report};
+
+/// The database tidies up after a query that was dropped; the next one is not timed before that is over, or this long.
+const SETTLE_LIMIT: Duration = Duration::from_secs(30);
+/// CPU seconds that are taken for nothing, in so much time.
+const IDLE: (f64, Duration) = (0.025, Duration::from_millis(250));
 
 /// Bytes that are written to see what the disk does.
 const DISK_SAMPLE: usize = 256 << 20;
@@ -179,6 +185,7 @@ async fn measure(
     loaded: &Loaded,
     check: bool,
 ) -> Result<Measured> {
+    settle().await;
     let state = folder.join("state");
     let before = files(&state)?;
     forget_peak_memory();
@@ -227,6 +234,18 @@ async fn measure(
         peak_memory,
         matches,
     })
+}
+
+/// Waits until this process does nothing.
+async fn settle() {
+    let begin = Instant::now();
+    while begin.elapsed() < SETTLE_LIMIT {
+        let meter = Meter::start();
+        tokio::time::sleep(IDLE.1).await;
+        if meter.stop().cpu < IDLE.0 {
+            return;
+        }
+    }
 }
 
 async fn count(client: &Client, query: &str) -> Result<u64> {
