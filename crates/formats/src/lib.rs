@@ -4,7 +4,8 @@
 //! there is one virtual call a batch, not one a record. A record that cannot be decoded is a value-level error with its index: its row
 //! is NULL in every column and the caller decides what becomes of it. Nothing here panics on outside input.
 //!
-//! [`FormatSpec`] names a format with its properties; [`decoder`], [`projected_decoder`] and [`encoder`] make the two halves for a schema.
+//! [`FormatSpec`] names a format with its properties; [`decoder`] and [`encoder`] make the two halves for a schema. Where few columns are read,
+//! [`judging_decoder`] still gives every record the same verdict, and [`projected_decoder`] does not look at the others.
 //! Beside the formats lives what else gives a record's bytes a meaning: the bounds in a windowed key ([`windowed_key`]), Java's date
 //! patterns ([`java_time`]), Java's texts of numbers ([`java_text`]) and the event time of a row ([`TimestampExtractor`]).
 
@@ -45,6 +46,19 @@ pub struct Decoded {
     pub columns: Vec<ArrayRef>,
     /// Records that could not be decoded, by ascending index; their rows are NULL.
     pub errors: Vec<RecordError>,
+}
+
+impl Decoded {
+    /// The same records with only the columns at these positions.
+    fn pick(self, columns: &[usize]) -> Self {
+        Self {
+            columns: columns
+                .iter()
+                .map(|&column| Arc::clone(&self.columns[column]))
+                .collect(),
+            errors: self.errors,
+        }
+    }
 }
 
 /// Bytes to columns, for one schema.
@@ -90,6 +104,39 @@ pub fn projected_decoder(
             Box::new(json::JsonDecoder::new(&projected, bare)?)
         }
     })
+}
+
+/// Makes a decoder that judges records by all columns of `schema` and hands out those at `built` (in range).
+///
+/// INVARIANT: whether a record is an error, and which, does not depend on `built`.
+pub fn judging_decoder(
+    spec: &FormatSpec,
+    schema: SchemaRef,
+    built: &[usize],
+) -> FormatResult<Box<dyn Decoder>> {
+    Ok(match spec {
+        FormatSpec::Json { wrapped } => {
+            let bare = !wrapped && schema.fields().len() == 1;
+            Box::new(json::JsonDecoder::judging(&schema, bare, built)?)
+        }
+        // A column of these costs little to build.
+        FormatSpec::None | FormatSpec::Kafka | FormatSpec::Delimited { .. } => Box::new(Picking {
+            decoder: decoder(spec, schema)?,
+            columns: built.to_vec(),
+        }),
+    })
+}
+
+/// Decodes all columns and hands out some.
+struct Picking {
+    decoder: Box<dyn Decoder>,
+    columns: Vec<usize>,
+}
+
+impl Decoder for Picking {
+    fn decode(&mut self, records: &[Option<&[u8]>]) -> FormatResult<Decoded> {
+        Ok(self.decoder.decode(records)?.pick(&self.columns))
+    }
 }
 
 /// Makes an encoder of `spec` for the columns of `schema`.

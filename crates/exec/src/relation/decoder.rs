@@ -6,7 +6,7 @@ use arrow::{
     array::{ArrayRef, BooleanArray, TimestampMillisecondArray},
     compute,
 };
-use highwater_formats::{Decoder, TimestampExtractor, decoder, windowed_key};
+use highwater_formats::{Decoder, TimestampExtractor, judging_decoder, windowed_key};
 use highwater_planner::catalog::{Relation, SourceKind};
 use highwater_storage_log::{BatchView, Offset, RecordRef, Records, TopicPartition};
 
@@ -44,9 +44,16 @@ pub struct RelationDecoder {
     layout: RecordLayout,
     /// By position: whether the column is handed out.
     wanted: Vec<bool>,
-    key: Option<Box<dyn Decoder>>,
-    value: Option<Box<dyn Decoder>>,
+    key: Option<Part>,
+    value: Option<Part>,
     timestamp: Option<(usize, TimestampExtractor)>,
+}
+
+/// A decoder of keys or values.
+struct Part {
+    decoder: Box<dyn Decoder>,
+    /// The columns that it builds, by position in the relation.
+    columns: Vec<usize>,
 }
 
 impl RelationDecoder {
@@ -73,12 +80,21 @@ impl RelationDecoder {
             }
             None => None,
         };
-        // Every column is decoded, wanted or not: whether a record is sound must not depend on who happens to read it.
-        let part = |format, columns: &[usize]| -> ExecResult<Option<Box<dyn Decoder>>> {
+        let timestamp_column = timestamp.as_ref().map(|(column, _)| *column);
+        // Every column is judged, wanted or not: whether a record is sound must not depend on who happens to read it.
+        let part = |format, columns: &[usize]| -> ExecResult<Option<Part>> {
             if columns.is_empty() {
                 return Ok(None);
             }
-            Ok(Some(decoder(format, sub_schema(&relation, columns)?)?))
+            let built: Vec<usize> = (0..columns.len())
+                .filter(|&index| {
+                    wanted.contains(&columns[index]) || timestamp_column == Some(columns[index])
+                })
+                .collect();
+            Ok(Some(Part {
+                decoder: judging_decoder(format, sub_schema(&relation, columns)?, &built)?,
+                columns: built.iter().map(|&index| columns[index]).collect(),
+            }))
         };
         let key = part(&layout.key_format, &layout.key)?;
         let value = part(&layout.value_format, &layout.value)?;
@@ -166,28 +182,28 @@ impl RelationDecoder {
                 missing.map(|(row, _)| (row, "a record of a table needs a key".to_owned())),
             );
         }
-        if let Some(decoder) = &mut self.key {
-            let decoded = decoder.decode(&keys)?;
+        if let Some(part) = &mut self.key {
+            let decoded = part.decoder.decode(&keys)?;
             problems.extend(
                 decoded
                     .errors
                     .into_iter()
                     .map(|error| (error.index, format!("key: {}", error.reason))),
             );
-            for (&column, array) in self.layout.key.iter().zip(decoded.columns) {
+            for (&column, array) in part.columns.iter().zip(decoded.columns) {
                 columns[column] = Some(array);
             }
         }
-        if let Some(decoder) = &mut self.value {
+        if let Some(part) = &mut self.value {
             let values: Vec<Option<&[u8]>> = records.iter().map(|record| record.value).collect();
-            let decoded = decoder.decode(&values)?;
+            let decoded = part.decoder.decode(&values)?;
             problems.extend(
                 decoded
                     .errors
                     .into_iter()
                     .map(|error| (error.index, error.reason)),
             );
-            for (&column, array) in self.layout.value.iter().zip(decoded.columns) {
+            for (&column, array) in part.columns.iter().zip(decoded.columns) {
                 columns[column] = Some(array);
             }
         }

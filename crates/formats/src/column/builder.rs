@@ -37,6 +37,8 @@ pub(crate) enum ColumnBuilder {
     List(Box<ListColumn>),
     Map(Box<MapColumn>),
     Struct(Box<StructColumn>),
+    /// Nobody reads it: its values are judged in a column that is always empty again afterwards. It counts no rows.
+    Judged(Box<ColumnBuilder>),
 }
 
 /// Lists: offsets into one child column.
@@ -121,6 +123,7 @@ impl ColumnBuilder {
             Self::List(column) => column.validity.len(),
             Self::Map(column) => column.validity.len(),
             Self::Struct(column) => column.validity.len(),
+            Self::Judged(_) => 0,
         }
     }
 
@@ -145,6 +148,7 @@ impl ColumnBuilder {
                 .children
                 .iter_mut()
                 .for_each(|child| child.reserve(rows)),
+            Self::Judged(_) => {}
         }
     }
 
@@ -169,6 +173,7 @@ impl ColumnBuilder {
             Self::List(column) => column.push_null(),
             Self::Map(column) => column.push_null(),
             Self::Struct(column) => column.push_null(),
+            Self::Judged(_) => {}
         }
     }
 
@@ -193,6 +198,7 @@ impl ColumnBuilder {
             Self::List(column) => column.truncate(len),
             Self::Map(column) => column.truncate(len),
             Self::Struct(column) => column.truncate(len),
+            Self::Judged(_) => {}
         }
     }
 
@@ -217,6 +223,7 @@ impl ColumnBuilder {
             Self::List(column) => Arc::new(column.finish()?),
             Self::Map(column) => Arc::new(column.finish()?),
             Self::Struct(column) => Arc::new(column.finish()?),
+            Self::Judged(column) => column.finish()?,
         })
     }
 }

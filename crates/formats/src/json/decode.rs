@@ -24,6 +24,8 @@ use super::{
 pub(crate) struct JsonDecoder {
     builders: Vec<ColumnBuilder>,
     root: Root,
+    /// The columns that are handed out.
+    built: Vec<usize>,
 }
 
 /// What a record is as a whole.
@@ -46,16 +48,42 @@ impl JsonDecoder {
             }
             _ => Root::Object(ObjectShape::of_schema(schema)?),
         };
-        Ok(Self { builders, root })
+        let built = (0..builders.len()).collect();
+        Ok(Self {
+            builders,
+            root,
+            built,
+        })
+    }
+
+    /// The same, but only the columns at `built` are handed out; the others are judged and not kept.
+    pub(crate) fn judging(schema: &Schema, bare: bool, built: &[usize]) -> FormatResult<Self> {
+        let mut decoder = Self::new(schema, bare)?;
+        let builders = std::mem::take(&mut decoder.builders);
+        decoder.builders = builders
+            .into_iter()
+            .enumerate()
+            .map(|(column, builder)| match built.contains(&column) {
+                true => builder,
+                false => ColumnBuilder::Judged(Box::new(builder)),
+            })
+            .collect();
+        decoder.built = built.to_vec();
+        Ok(decoder)
     }
 }
 
 impl Decoder for JsonDecoder {
     fn decode(&mut self, records: &[Option<&[u8]>]) -> FormatResult<Decoded> {
-        let Self { builders, root } = self;
-        run::decode_rows(builders, records, |builders, row, record| {
+        let Self {
+            builders,
+            root,
+            built,
+        } = self;
+        let decoded = run::decode_rows(builders, records, |builders, row, record| {
             root.decode(builders, row, record)
-        })
+        })?;
+        Ok(decoded.pick(built))
     }
 }
 
@@ -295,9 +323,32 @@ fn decode_value(
                 return Ok(());
             }
         }
+        ColumnBuilder::Judged(column) => return judge_value(shape, column, cursor, depth),
         _ => {}
     }
     decode_any(shape, builder, cursor, depth)
+}
+
+/// Judges a value as reading it does: what is taken whatever its value is stepped over, anything else is read.
+#[inline]
+fn judge_value(
+    shape: &mut Shape,
+    column: &mut ColumnBuilder,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Read<()> {
+    let is_plain = match column {
+        ColumnBuilder::Int64(_) | ColumnBuilder::Timestamp(_) => cursor.short_integer().is_some(),
+        ColumnBuilder::Utf8(_) => cursor.plain_string().is_some(),
+        ColumnBuilder::Float64(_) => cursor.short_double().is_some(),
+        _ => false,
+    };
+    if is_plain {
+        return Ok(());
+    }
+    let read = decode_value(shape, column, cursor, depth);
+    column.truncate(0);
+    read
 }
 
 /// Reads one value of any form into a builder of any type.

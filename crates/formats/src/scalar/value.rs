@@ -45,6 +45,11 @@ pub(crate) fn push_text(builder: &mut ColumnBuilder, text: &[u8]) -> Result<(), 
         ColumnBuilder::List(_) | ColumnBuilder::Map(_) | ColumnBuilder::Struct(_) => {
             return Err("text where a nested value belongs");
         }
+        ColumnBuilder::Judged(column) => {
+            let judged = push_text(column, text);
+            column.truncate(0);
+            return judged;
+        }
     }
     Ok(())
 }

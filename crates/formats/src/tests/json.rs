@@ -609,7 +609,66 @@ fn json_value() -> impl Strategy<Value = String> {
     })
 }
 
+/// Records of three columns, most of them of other types than their names say.
+fn three_columns() -> impl Strategy<Value = String> {
+    let value = prop_oneof![
+        json_value(),
+        any::<i64>().prop_map(|value| value.to_string()),
+        any::<f64>().prop_map(|value| value.to_string()),
+        "\"[0-9:. -]{0,24}\"",
+        Just("\"2024-05-01 09:10:00.5\"".to_owned()),
+        nearly_json(),
+    ];
+    let name = prop_oneof![Just("a"), Just("b"), Just("c"), Just("B"), Just("d")];
+    proptest::collection::vec((name, value), 0..5).prop_map(|fields| {
+        let fields: Vec<String> = fields
+            .into_iter()
+            .map(|(name, value)| format!("\"{name}\":{value}"))
+            .collect();
+        format!("{{{}}}", fields.join(","))
+    })
+}
+
+/// Types whose values are judged in different ways.
+fn judged_type() -> impl Strategy<Value = DataType> {
+    prop_oneof![
+        Just(DataType::Int64),
+        Just(DataType::Int32),
+        Just(DataType::Float64),
+        Just(DataType::Utf8),
+        Just(DataType::Timestamp(TimeUnit::Millisecond, None)),
+        Just(DataType::Decimal128(10, 2)),
+        Just(list(DataType::Int32)),
+        Just(map(DataType::Utf8)),
+        Just(structure(&[("x", DataType::Int64)])),
+    ]
+}
+
 proptest! {
+    #[test]
+    fn a_verdict_does_not_depend_on_the_columns_that_are_read(
+        records in proptest::collection::vec(three_columns(), 1..6),
+        types in proptest::collection::vec(judged_type(), 3),
+        read in proptest::collection::vec(any::<bool>(), 3),
+    ) {
+        let columns: Vec<(&str, DataType)> = ["a", "b", "c"].into_iter().zip(types).collect();
+        let schema = schema(&columns);
+        let records: Vec<Option<&[u8]>> = records.iter().map(|record| Some(record.as_bytes())).collect();
+        let built: Vec<usize> = (0..3).filter(|&column| read[column]).collect();
+        let spec = FormatSpec::Json { wrapped: true };
+        let all = crate::decoder(&spec, Arc::clone(&schema)).unwrap().decode(&records).unwrap();
+        let mut judging = crate::judging_decoder(&spec, schema, &built).unwrap();
+        // Twice, since what a record leaves behind must not change the next run.
+        for _ in 0..2 {
+            let some = judging.decode(&records).unwrap();
+            prop_assert_eq!(&some.errors, &all.errors);
+            prop_assert_eq!(some.columns.len(), built.len());
+            for (column, &position) in some.columns.iter().zip(&built) {
+                prop_assert_eq!(column, &all.columns[position]);
+            }
+        }
+    }
+
     /// What is JSON is decided as another parser decides it, in a field that no column takes and in one that takes anything as text.
     #[test]
     fn validity_agrees_with_simd_json(value in prop_oneof![nearly_json(), json_value()]) {
