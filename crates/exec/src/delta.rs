@@ -121,6 +121,33 @@ impl Delta {
         Ok(times.values())
     }
 
+    /// Part of the rows, without copying them.
+    pub fn slice(&self, from: usize, rows: usize) -> Self {
+        Self {
+            batch: self.batch.slice(from, rows),
+            diffs: self
+                .diffs
+                .as_ref()
+                .map(|diffs| Arc::from(&diffs[from..from + rows])),
+            headers: self
+                .headers
+                .as_ref()
+                .map(|headers| headers.slice(from, rows)),
+        }
+    }
+
+    /// Some number of rows from `from` on, about `wanted`, that do not end between the -1 and the +1 of an updated row.
+    pub fn whole_changes(&self, from: usize, wanted: usize) -> usize {
+        let end = from.saturating_add(wanted);
+        if end >= self.rows() {
+            return self.rows() - from;
+        }
+        let splits = self
+            .diffs()
+            .is_some_and(|diffs| diffs[end - 1] < 0 && diffs[end] > 0);
+        wanted + usize::from(splits)
+    }
+
     /// The rows at `indices`, in that order.
     pub fn take(&self, indices: &UInt32Array) -> ExecResult<Self> {
         let batch = compute::take_record_batch(&self.batch, indices)?;

@@ -18,6 +18,9 @@ use crate::{
 /// Bytes after which a batch is closed, well below the log's limit.
 const BATCH_BYTES: usize = 256 << 10;
 
+/// Rows that are encoded at a time: what they become stays in the processor's cache until it is in its batch.
+const ENCODED_ROWS: usize = 4_096;
+
 /// A longer record is rejected: the log takes batches of 16 MiB at the most.
 const MAX_RECORD_BYTES: usize = 8 << 20;
 
@@ -81,7 +84,16 @@ impl Sink {
     ) -> ExecResult<()> {
         let mut builders: Vec<Option<BatchBuilder>> = Vec::new();
         builders.resize_with(self.producer.partition_count(), || None);
-        for (slot, delta) in changes {
+        let pieces = changes.iter().flat_map(|(slot, delta)| {
+            let mut from = 0;
+            std::iter::from_fn(move || {
+                let rows = delta.whole_changes(from, ENCODED_ROWS);
+                let piece = (rows > 0).then(|| delta.slice(from, rows));
+                from += rows;
+                piece.map(|piece| (slot, piece))
+            })
+        });
+        for (slot, delta) in pieces {
             let is_table = self.relation.kind == SourceKind::Table;
             let diffs = delta.diffs();
             let rows = self.encoder.encode(delta.columns())?;

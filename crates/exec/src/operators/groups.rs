@@ -6,62 +6,99 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+/// Bytes of a key that stand beside its hash: two numbers in byte form, or a short text. Longer keys have memory of their own.
+const INLINE: usize = 22;
+
 /// See the module.
 #[derive(Default)]
 pub struct Groups {
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    keys: Vec<Box<[u8]>>,
-    hashes: Vec<u64>,
+    entries: Vec<Entry>,
     free: Vec<u32>,
+}
+
+/// A group. Half a cache line, so that finding one costs one access to memory beside the table's.
+struct Entry {
+    hash: u64,
+    key: Key,
+}
+
+enum Key {
+    Inline { len: u8, bytes: [u8; INLINE] },
+    Apart(Box<[u8]>),
+}
+
+impl Key {
+    fn new(key: &[u8]) -> Self {
+        if key.len() > INLINE {
+            return Self::Apart(key.into());
+        }
+        let mut bytes = [0; INLINE];
+        bytes[..key.len()].copy_from_slice(key);
+        Self::Inline {
+            len: key.len() as u8,
+            bytes,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Self::Apart(bytes) => bytes,
+        }
+    }
 }
 
 impl Groups {
     /// The group of `key`, and whether it was made now.
     pub fn intern(&mut self, key: &[u8]) -> (u32, bool) {
         let hash = self.hasher.hash_one(key);
-        let (keys, hashes) = (&self.keys, &self.hashes);
+        let entries = &self.entries;
         if let Some(&group) = self.table.find(hash, |&group| {
-            hashes[group as usize] == hash && *keys[group as usize] == *key
+            let entry = &entries[group as usize];
+            entry.hash == hash && entry.key.bytes() == key
         }) {
             return (group, false);
         }
+        let entry = Entry {
+            hash,
+            key: Key::new(key),
+        };
         let group = match self.free.pop() {
             Some(group) => {
-                self.keys[group as usize] = key.into();
-                self.hashes[group as usize] = hash;
+                self.entries[group as usize] = entry;
                 group
             }
             None => {
-                self.keys.push(key.into());
-                self.hashes.push(hash);
-                (self.keys.len() - 1) as u32
+                self.entries.push(entry);
+                (self.entries.len() - 1) as u32
             }
         };
-        let hashes = &self.hashes;
+        let entries = &self.entries;
         self.table
-            .insert_unique(hash, group, |&group| hashes[group as usize]);
+            .insert_unique(hash, group, |&group| entries[group as usize].hash);
         (group, true)
     }
 
     /// Forgets a group; its number will be used again.
     pub fn remove(&mut self, group: u32) {
-        let hash = self.hashes[group as usize];
+        let hash = self.entries[group as usize].hash;
         if let Ok(entry) = self.table.find_entry(hash, |&other| other == group) {
             entry.remove();
-            self.keys[group as usize] = Box::default();
+            self.entries[group as usize].key = Key::new(&[]);
             self.free.push(group);
         }
     }
 
     /// The key of a group.
     pub fn key(&self, group: u32) -> &[u8] {
-        &self.keys[group as usize]
+        self.entries[group as usize].key.bytes()
     }
 
     /// One more than the highest number in use so far.
     pub fn capacity(&self) -> usize {
-        self.keys.len()
+        self.entries.len()
     }
 }
 
@@ -80,5 +117,18 @@ mod tests {
         assert_eq!(groups.intern(b"a"), (2, true));
         assert_eq!(groups.key(0), b"c");
         assert_eq!(groups.capacity(), 3);
+    }
+    #[test]
+    fn keys_of_any_length_are_told_apart() {
+        let mut groups = Groups::default();
+        let key = |len: usize| vec![7; len];
+        for len in 0..2 * INLINE {
+            assert_eq!(groups.intern(&key(len)), (len as u32, true));
+        }
+        for len in 0..2 * INLINE {
+            assert_eq!(groups.intern(&key(len)), (len as u32, false));
+            assert_eq!(groups.key(len as u32), key(len));
+        }
+        assert_eq!(size_of::<Entry>(), 32);
     }
 }

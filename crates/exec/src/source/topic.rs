@@ -13,8 +13,10 @@ use crate::{
     relation::{DecodedRows, RelationDecoder},
 };
 
-/// Bytes that one partition hands to a step at the most, beside the row budget.
+/// Bytes that are read of a partition at a time.
 const FETCH_BYTES: usize = 4 << 20;
+/// A record's bytes, as long as none is known. What is read beyond the row budget is read again.
+const ASSUMED_RECORD_BYTES: usize = 256;
 
 /// See the module.
 pub struct TopicSource {
@@ -167,11 +169,18 @@ impl TopicSource {
         let mut to = from;
         let mut batches = Vec::new();
         let mut rows = 0;
+        let mut bytes = 0;
         while to < limit && rows < max_rows {
+            let record_bytes = match rows {
+                0 => ASSUMED_RECORD_BYTES,
+                rows => bytes / rows + 1,
+            };
             let fetch = log.read(
                 &self.partitions[partition],
                 to,
-                FETCH_BYTES,
+                (max_rows - rows)
+                    .saturating_mul(record_bytes)
+                    .min(FETCH_BYTES),
                 Isolation::ReadCommitted,
             )?;
             if fetch.next_offset <= to {
@@ -187,6 +196,7 @@ impl TopicSource {
                     break;
                 }
                 rows += batch.record_count();
+                bytes += batch.byte_len();
                 batches.push(batch);
             }
         }

@@ -100,3 +100,33 @@ pub fn successor(prefix: &[u8]) -> Vec<u8> {
     }
     end
 }
+
+/// The first sixteen bytes of a key as a number. Numbers that differ have the order of their keys, so most comparisons of a sort need nothing else.
+pub fn leading(key: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    let len = key.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&key[..len]);
+    u128::from_be_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leading_bytes_have_the_order_of_their_keys() {
+        let keys: [&[u8]; 7] = [
+            b"",
+            b"\0",
+            b"\0\0",
+            b"a",
+            b"ab",
+            b"abcdefghijklmnop",
+            b"abcdefghijklmnopq",
+        ];
+        for pair in keys.windows(2) {
+            assert!(leading(pair[0]) <= leading(pair[1]), "{pair:?}");
+        }
+        assert!(leading(b"b") > leading(b"abcdefghijklmnopq"));
+    }
+}

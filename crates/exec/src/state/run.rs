@@ -4,6 +4,8 @@
 
 use std::cmp::Ordering;
 
+use super::key::leading;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Run {
@@ -16,22 +18,55 @@ pub struct Run {
 
 impl Run {
     /// Builds a run from entries in any order; of several for one key the last counts.
-    pub fn from_entries(mut entries: Vec<(&[u8], Option<&[u8]>)>) -> Self {
-        // A stable sort keeps the entries of one key in their order.
-        entries.sort_by(|left, right| left.0.cmp(right.0));
+    pub fn from_entries(entries: Vec<(&[u8], Option<&[u8]>)>) -> Self {
+        let mut order: Vec<(u128, usize)> = entries
+            .iter()
+            .enumerate()
+            .map(|(position, (key, _))| (leading(key), position))
+            .collect();
+        // By position in the end, which keeps the entries of one key in their order.
+        order.sort_unstable_by(|left, right| {
+            let keys = || entries[left.1].0.cmp(entries[right.1].0);
+            let by_key = left.0.cmp(&right.0).then_with(keys);
+            by_key.then(left.1.cmp(&right.1))
+        });
         let mut run = Self::default();
-        for (position, (key, value)) in entries.iter().enumerate() {
-            if entries.get(position + 1).is_some_and(|next| next.0 == *key) {
-                continue;
+        run.reserve(
+            entries.len(),
+            entries.iter().map(|(key, _)| key.len()).sum(),
+            entries
+                .iter()
+                .map(|(_, value)| value.map_or(0, <[u8]>::len))
+                .sum(),
+        );
+        let mut sorted = order
+            .iter()
+            .map(|&(_, position)| entries[position])
+            .peekable();
+        while let Some((key, value)) = sorted.next() {
+            if sorted.peek().is_none_or(|next| next.0 != key) {
+                run.push(key, value);
             }
-            run.push(key, *value);
         }
         run
+    }
+
+    fn reserve(&mut self, entries: usize, key_bytes: usize, value_bytes: usize) {
+        self.keys.reserve_exact(key_bytes);
+        self.values.reserve_exact(value_bytes);
+        self.key_ends.reserve_exact(entries);
+        self.value_ends.reserve_exact(entries);
+        self.present.reserve_exact(entries);
     }
 
     /// Merges two runs; where both have a key, `newer` counts.
     pub fn merge(older: &Run, newer: &Run) -> Self {
         let mut run = Self::default();
+        run.reserve(
+            older.len() + newer.len(),
+            older.keys.len() + newer.keys.len(),
+            older.values.len() + newer.values.len(),
+        );
         let (mut left, mut right) = (0, 0);
         while left < older.len() || right < newer.len() {
             let order = if left == older.len() {

@@ -228,12 +228,19 @@ impl TableStore {
         for wanted in [-1, 1] {
             // ORDER: removals first, so that the later entry of a key is the one that adds.
             for (keys, values, diffs) in &encoded {
+                let key_of = |row| keys.as_ref().map_or(&[][..], |keys| keys.row(row).data());
                 for row in 0..values.num_rows() {
                     let diff = diffs.map_or(1, |diffs| diffs[row]);
-                    if diff == wanted {
-                        let key = keys.as_ref().map_or(&[][..], |keys| keys.row(row).data());
-                        entries.push((key, (diff > 0).then(|| values.row(row).data())));
-                        self.rows += i64::from(diff);
+                    if diff != wanted {
+                        continue;
+                    }
+                    self.rows += i64::from(diff);
+                    let is_updated = diff < 0
+                        && diffs.and_then(|diffs| diffs.get(row + 1)) == Some(&1)
+                        && key_of(row) == key_of(row + 1);
+                    // The row that replaces it says all.
+                    if !is_updated {
+                        entries.push((key_of(row), (diff > 0).then(|| values.row(row).data())));
                     }
                 }
             }

@@ -12,10 +12,10 @@ const EPOCH_FROM_MARCH_0: i64 = 719_468;
 
 /// A date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Date {
-    pub(super) year: i64,
-    pub(super) month: i64,
-    pub(super) day: i64,
+pub(crate) struct Date {
+    pub(crate) year: i64,
+    pub(crate) month: i64,
+    pub(crate) day: i64,
 }
 
 /// The date of a day since the epoch.
@@ -42,7 +42,7 @@ pub(super) fn date_of(days: i64) -> Date {
 }
 
 /// Days since the epoch of a date. The year must be within ±10^12 or so; the month and day within the calendar.
-pub(super) fn days_of(date: Date) -> i64 {
+pub(crate) fn days_of(date: Date) -> i64 {
     let year = date.year - i64::from(date.month <= 2);
     let cycle = year.div_euclid(400);
     let year_of_cycle = year.rem_euclid(400);
@@ -56,7 +56,7 @@ pub(super) fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
+pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         2 if is_leap(year) => 29,
         2 => 28,

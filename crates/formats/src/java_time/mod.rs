@@ -22,7 +22,7 @@
 //! Not there: week-based years and weeks (`Y w W e c F`), quarters (`Q q`), day periods (`B`), full zone names (`zzzz v`), padding (`p`). They are
 //! refused with their position. Text is read without regard to case; names are English.
 
-mod civil;
+pub(crate) mod civil;
 mod compile;
 mod field;
 mod format;

@@ -3,7 +3,7 @@
 //! Read: `YYYY-MM-DD`, then optionally `T` or a blank, `hh[:mm[:ss[.fraction]]]`, and a zone `Z`, `±hh`, `±hhmm` or `±hh:mm`; without a zone it is
 //! UTC. Fractions are cut to milliseconds. A leap second (`:60`) is refused.
 
-use chrono::{Datelike, NaiveDate};
+use crate::java_time::civil::{Date, days_in_month, days_of};
 
 /// Milliseconds of a day.
 pub(crate) const DAY_MS: i64 = 86_400_000;
@@ -37,20 +37,23 @@ pub(crate) fn parse_instant(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Days since the epoch of a calendar date.
-pub(crate) fn days_from_civil(year: i32, month: u32, day: u32) -> Option<i32> {
-    let date = NaiveDate::from_ymd_opt(year, month, day)?;
-    date.num_days_from_ce().checked_sub(EPOCH_DAYS_FROM_CE)
+/// Days since the epoch of a calendar date; the year has four digits.
+fn days_from_civil(year: u32, month: u32, day: u32) -> Option<i32> {
+    let date = Date {
+        year: year.into(),
+        month: month.into(),
+        day: day.into(),
+    };
+    let exists = (1..=12).contains(&date.month)
+        && (1..=days_in_month(date.year, date.month)).contains(&date.day);
+    exists.then(|| i32::try_from(days_of(date)).ok()).flatten()
 }
-
-/// Days from 0001-01-01 (day 1) to 1970-01-01.
-const EPOCH_DAYS_FROM_CE: i32 = 719_163;
 
 fn date(text: &[u8]) -> Option<(i32, &[u8])> {
     let (year, rest) = digits(text, 4)?;
     let (month, rest) = digits(rest.strip_prefix(b"-")?, 2)?;
     let (day, rest) = digits(rest.strip_prefix(b"-")?, 2)?;
-    let days = days_from_civil(i32::try_from(year).ok()?, month, day)?;
+    let days = days_from_civil(year, month, day)?;
     Some((days, rest))
 }
 
@@ -147,7 +150,7 @@ mod tests {
     #[test]
     fn dates_and_times() {
         assert_eq!(parse_date(b"1970-01-05"), Some(4));
-        assert_eq!(parse_date(b"0001-01-01"), Some(1 - EPOCH_DAYS_FROM_CE));
+        assert_eq!(parse_date(b"0001-01-01"), Some(-719_162));
         assert_eq!(parse_date(b"1970-01-05T00:00"), None);
         assert_eq!(parse_time(b"00:00:04"), Some(4000));
         assert_eq!(parse_time(b"23:59:59.9999"), Some(86_399_999));

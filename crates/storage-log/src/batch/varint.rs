@@ -49,7 +49,21 @@ impl<'a> Reader<'a> {
     }
 
     /// A zigzag varint of up to 64 bits.
+    #[inline]
     pub(super) fn varlong(&mut self) -> Option<i64> {
+        // Lengths and deltas mostly take one byte or two.
+        let (raw, len) = match *self.rest {
+            [first, ..] if first < 0x80 => (u64::from(first), 1),
+            [first, second, ..] if second < 0x80 => {
+                (u64::from(first & 0x7f) | u64::from(second) << 7, 2)
+            }
+            _ => return self.long_varlong(),
+        };
+        self.rest = &self.rest[len..];
+        Some((raw >> 1).cast_signed() ^ -((raw & 1).cast_signed()))
+    }
+
+    fn long_varlong(&mut self) -> Option<i64> {
         let mut raw = 0u64;
         for (i, byte) in self.rest.iter().take(10).enumerate() {
             // The tenth byte holds the last bit only.

@@ -88,11 +88,15 @@ impl Collect {
                 }
             }
             Choice::Last(count) => {
-                if values.len() == count && !values.is_empty() {
-                    values.remove(0);
-                }
-                if count > 0 {
-                    values.push(value.into());
+                let oldest = (values.len() == count && count > 0).then(|| values.remove(0));
+                match oldest {
+                    // Values of one column often have one length in byte form.
+                    Some(mut memory) if memory.len() == value.len() => {
+                        memory.copy_from_slice(value);
+                        values.push(memory);
+                    }
+                    _ if count > 0 => values.push(value.into()),
+                    _ => {}
                 }
             }
             Choice::Greatest(count) => {
@@ -179,11 +183,11 @@ impl Accumulator for Collect {
 
     fn evaluate(&self, groups: &[u32]) -> ExecResult<ArrayRef> {
         if self.single {
-            return self.bytes.decode(
-                groups
-                    .iter()
-                    .map(|&group| self.chosen(group).first().copied()),
-            );
+            let values = groups.iter().map(|&group| match self.choice {
+                Choice::Last(1) => self.groups[group as usize].last().map(AsRef::as_ref),
+                _ => self.chosen(group).first().copied(),
+            });
+            return self.bytes.decode(values);
         }
         let element = self
             .element

@@ -49,12 +49,18 @@ impl Accumulator for Distinct {
         input.for_each(|row, group, diff| {
             let seen = &mut self.seen[group];
             let value = encoded.row(row).data();
-            let before = seen.get(value).copied().unwrap_or(0);
-            let after = before + diff;
+            let (before, after) = match seen.get_mut(value) {
+                Some(count) => {
+                    *count += diff;
+                    (*count - diff, *count)
+                }
+                None => {
+                    seen.insert(value.into(), diff);
+                    (0, diff)
+                }
+            };
             if after == 0 {
                 seen.remove(value);
-            } else {
-                seen.insert(value.into(), after);
             }
             if (before > 0) != (after > 0) {
                 rows.push(row as u32);
