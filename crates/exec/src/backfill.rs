@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Rows that a catch-up takes at a time.
-const CHUNK_ROWS: usize = 65_536;
+pub const CHUNK_ROWS: usize = 65_536;
 
 impl Pipeline {
     /// Up to where history goes: the rest reaches the query with the coming steps. What a query writes to its own stream reaches its readers in
@@ -64,7 +64,7 @@ impl Pipeline {
             if let (Some(from), Some(to)) = (from.get(&relation.id), to.get(&relation.id)) {
                 let mut history =
                     self.history(&relation, &self.queries[position].graph, from.clone())?;
-                while let Some(chunk) = next_chunk(&mut history, &*self.log, to)? {
+                while let Some(chunk) = next_chunk(&mut history, &*self.log, to, CHUNK_ROWS)? {
                     self.run_chunk(position, first, &relation, chunk, downstream)?;
                     first = false;
                 }
@@ -296,17 +296,18 @@ impl Chunk {
     }
 }
 
-/// The next piece of a relation's past below `to`; `None` when all is read.
+/// The next piece of a relation's past below `to`, of about `rows` rows; `None` when all is read.
 pub fn next_chunk(
     history: &mut TopicSource,
     log: &dyn Log,
     to: &[Offset],
+    rows: usize,
 ) -> ExecResult<Option<Chunk>> {
     let mut chunk = Chunk::default();
     let mut read = false;
     for (partition, limit) in to.iter().enumerate() {
-        let Some(fetched) = history.fetch(log, partition, *limit, CHUNK_ROWS / to.len().max(1))?
-        else {
+        let rows = (rows / to.len()).max(1);
+        let Some(fetched) = history.fetch(log, partition, *limit, rows)? else {
             continue;
         };
         read = true;

@@ -3,6 +3,8 @@
 //! The thread reads the topics up to about where the steps stand; the little that is left then is done between two steps, where the query joins
 //! (`query_changes`). Only queries that read nothing but topics catch up so: the past of a table is its rows at the step of the join.
 //!
+//! History is one step, cut only where its end would be too large: an operator gives a group's row once and not with each piece that is read.
+//!
 //! What the query makes stays its own until it joins: its table is in memory, its records are in one open transaction of its sink. A crash
 //! leaves a transaction that recovery aborts, and the query catches up again.
 
@@ -24,7 +26,7 @@ use crate::{
     operator::Rejected,
     pipeline::{RunningQuery, SourcePositions, wanted_columns},
     pipeline_thread::Event,
-    query::RelationRows,
+    query::{RelationRows, StepPart},
     shared::Shared,
     source::TopicSource,
     state::RocksState,
@@ -34,6 +36,13 @@ use crate::{
 /// Bytes of rejected records that a catch-up keeps in memory; with more, the rest of history is read between two steps, where they can be
 /// written.
 const KEPT_REJECTED_BYTES: usize = 64 << 20;
+
+/// Rows that are read at a time. Pieces of a step cost little by themselves, and small ones stay in the processor's caches from the log to the
+/// sink.
+const PIECE_ROWS: usize = 16_384;
+
+/// Rows that a step of history may give at its end: a bound on memory, far above what most queries have groups.
+const HELD_ROWS: usize = 1 << 20;
 
 /// A query that catches up, or has, and is not part of the steps yet.
 pub struct CatchingUp {
@@ -200,7 +209,7 @@ impl CatchingUp {
                 return Err(ExecError::Stopped("the query was catching up".into()));
             }
             let before = source.positions().to_vec();
-            let Some(mut chunk) = next_chunk(source, log, ends)? else {
+            let Some(mut chunk) = next_chunk(source, log, ends, PIECE_ROWS)? else {
                 break;
             };
             let bad = std::mem::take(&mut chunk.rejected);
@@ -210,22 +219,45 @@ impl CatchingUp {
             let mut rows = RelationRows::new();
             let mut table_rows = TableRows::new();
             chunk.into_rows(relation.id, &mut rows, &mut table_rows);
-            let first = !std::mem::replace(&mut self.started, true);
-            let evaluated = self.unevaluated.len();
-            let (batches, _) =
-                self.query
-                    .run(first, &rows, &table_rows, state, &mut self.unevaluated)?;
-            self.rejected_bytes += self.unevaluated[evaluated..]
-                .iter()
-                .map(Rejected::bytes)
-                .sum::<usize>();
-            if let Some(sink) = &mut self.query.sink {
-                sink.producer_mut().append(log, &batches)?;
+            self.run_part(StepPart::More, &rows, &table_rows, log, state)?;
+            if self.query.graph.held() >= HELD_ROWS {
+                self.end_step(log, state)?;
             }
             self.reached
                 .insert(relation.id, source.positions().to_vec());
             let read = records_between(&before, source.positions());
             progress.read.fetch_add(read as u64, Ordering::Relaxed);
+        }
+        self.end_step(log, state)
+    }
+
+    fn end_step(&mut self, log: &dyn Log, state: &RocksState) -> ExecResult<()> {
+        if !self.query.graph.is_in_step() {
+            return Ok(());
+        }
+        let (rows, table_rows) = (RelationRows::new(), TableRows::new());
+        self.run_part(StepPart::Last, &rows, &table_rows, log, state)
+    }
+
+    fn run_part(
+        &mut self,
+        part: StepPart,
+        rows: &RelationRows,
+        table_rows: &TableRows,
+        log: &dyn Log,
+        state: &RocksState,
+    ) -> ExecResult<()> {
+        let first = !std::mem::replace(&mut self.started, true);
+        let evaluated = self.unevaluated.len();
+        let (batches, _) =
+            self.query
+                .run_part(first, part, rows, table_rows, state, &mut self.unevaluated)?;
+        self.rejected_bytes += self.unevaluated[evaluated..]
+            .iter()
+            .map(Rejected::bytes)
+            .sum::<usize>();
+        if let Some(sink) = &mut self.query.sink {
+            sink.producer_mut().append(log, &batches)?;
         }
         Ok(())
     }

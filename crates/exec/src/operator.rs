@@ -66,6 +66,11 @@ pub trait Operator: Send {
         Ok(())
     }
 
+    /// About how many rows [`Operator::step_end`] would give now: what a step that goes on keeps in memory.
+    fn held(&self) -> usize {
+        0
+    }
+
     /// Hands over what changed since the last call, for a checkpoint.
     fn checkpoint(&mut self, _changes: &mut crate::state::StateChanges) {}
 

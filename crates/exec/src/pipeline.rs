@@ -83,6 +83,8 @@ pub struct RunningQuery {
     pub(crate) stopped_at: Option<SourcePositions>,
     /// Where it began to read.
     pub(crate) origin: SourcePositions,
+    /// Latest event time that the parts of a step have read which has not ended.
+    pub(crate) latest_read: Option<i64>,
     pub(crate) rows_in: u64,
     pub(crate) rows_out: u64,
 }
@@ -148,6 +150,7 @@ impl RunningQuery {
                 .map(|manifest| positions_from(&manifest.origin))
                 .unwrap_or_default(),
             definition,
+            latest_read: None,
             rows_in: 0,
             rows_out: 0,
         })

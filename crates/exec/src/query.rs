@@ -28,6 +28,15 @@ pub type RelationRows = HashMap<RelationId, Vec<SlotRows>>;
 /// A delta with the slot it belongs to.
 pub type SlotDelta = (u32, Delta);
 
+/// Which part of a step's rows a graph is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepPart {
+    /// More will follow: operators keep the changes that they consolidate.
+    More,
+    /// All, or the last: the step ends with it.
+    Last,
+}
+
 /// Counters of one node since the process began.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NodeCounters {
@@ -64,9 +73,18 @@ enum NodeKind {
         /// Diffs are wanted: of a table, or of a stream whose records without a value are passed on.
         marks: bool,
     },
-    Slots(Vec<Option<Box<dyn Operator>>>),
+    Slots(Vec<Slot>),
     Exchange(Exchange),
     Union,
+}
+
+/// One slot of a node.
+#[derive(Default)]
+struct Slot {
+    /// Made when the first row comes.
+    operator: Option<Box<dyn Operator>>,
+    /// Its step has begun and not ended.
+    in_step: bool,
 }
 
 impl QueryGraph {
@@ -107,9 +125,9 @@ impl QueryGraph {
                     _ => {
                         // Made once here, so that a plan which cannot run is refused before it is part of a step.
                         let first = instance(&plan, node)?;
-                        let mut slots: Vec<Option<Box<dyn Operator>>> = Vec::new();
-                        slots.resize_with(node.slots.max(1) as usize, || None);
-                        slots[0] = Some(first);
+                        let mut slots = Vec::new();
+                        slots.resize_with(node.slots.max(1) as usize, Slot::default);
+                        slots[0].operator = Some(first);
                         NodeKind::Slots(slots)
                     }
                 };
@@ -156,11 +174,30 @@ impl QueryGraph {
         self.nodes.iter().map(|node| node.counters).collect()
     }
 
-    /// Runs one step: the changes of the sources through the graph once, in topological order. With `first`, operators that have a result
-    /// without any input give it.
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.nodes.iter().flat_map(|node| match &node.kind {
+            NodeKind::Slots(slots) => slots.as_slice(),
+            _ => &[],
+        })
+    }
+
+    /// Whether a part of a step has run whose last part has not.
+    pub fn is_in_step(&self) -> bool {
+        self.slots().any(|slot| slot.in_step)
+    }
+
+    /// About how many rows the end of the running step would give at once.
+    pub fn held(&self) -> usize {
+        let operators = self.slots().filter_map(|slot| slot.operator.as_ref());
+        operators.map(|operator| operator.held()).sum()
+    }
+
+    /// Runs one step, or a part of one: the changes of the sources through the graph once, in topological order. With `first`, operators that
+    /// have a result without any input give it when the step ends.
     pub fn run(
         &mut self,
         first: bool,
+        part: StepPart,
         sources: &RelationRows,
         state: Option<&RocksState>,
         rejected: &mut Vec<Rejected>,
@@ -183,7 +220,7 @@ impl QueryGraph {
                 .collect();
             let started = Instant::now();
             let rows_in: usize = deltas.iter().flatten().map(|(_, delta)| delta.rows()).sum();
-            let output = self.run_node(position, first, deltas, sources, state, rejected)?;
+            let output = self.run_node(position, first, part, deltas, sources, state, rejected)?;
             let counters = &mut self.nodes[position].counters;
             let rows_out: usize = output.iter().map(|(_, delta)| delta.rows()).sum();
             counters.rows_in += if inputs.is_empty() { rows_out } else { rows_in } as u64;
@@ -199,6 +236,7 @@ impl QueryGraph {
         &mut self,
         position: usize,
         first: bool,
+        part: StepPart,
         inputs: Vec<Vec<SlotDelta>>,
         sources: &RelationRows,
         state: Option<&RocksState>,
@@ -256,10 +294,12 @@ impl QueryGraph {
                 }
                 let mut output = Vec::new();
                 for (slot, deltas) in by_slot.into_iter().enumerate() {
-                    if deltas.is_empty() && !(first && slot == 0) {
+                    let Slot { operator, in_step } = &mut slots[slot];
+                    *in_step |= !deltas.is_empty() || (first && slot == 0);
+                    if !*in_step {
                         continue;
                     }
-                    let operator = match &mut slots[slot] {
+                    let operator = match operator {
                         Some(operator) => operator,
                         empty => empty.insert(instance(plan, node)?),
                     };
@@ -275,7 +315,10 @@ impl QueryGraph {
                     for (input, delta) in deltas {
                         operator.apply(input, delta, &mut context, &mut made)?;
                     }
-                    operator.step_end(&mut context, &mut made)?;
+                    if part == StepPart::Last {
+                        operator.step_end(&mut context, &mut made)?;
+                        *in_step = false;
+                    }
                     output.extend(
                         made.into_iter()
                             .filter(|delta| delta.rows() > 0)
@@ -293,7 +336,7 @@ impl QueryGraph {
             if let NodeKind::Slots(slots) = &mut running.kind {
                 slots
                     .iter_mut()
-                    .flatten()
+                    .filter_map(|slot| slot.operator.as_mut())
                     .for_each(|operator| operator.checkpointed());
             }
         }
@@ -306,8 +349,9 @@ impl QueryGraph {
             let NodeKind::Slots(slots) = &mut running.kind else {
                 continue;
             };
-            for (slot, operator) in slots.iter_mut().enumerate() {
+            for (slot, Slot { operator, in_step }) in slots.iter_mut().enumerate() {
                 let Some(operator) = operator else { continue };
+                debug_assert!(!*in_step, "checkpoints are taken between steps");
                 let mut slot_changes = StateChanges::default();
                 operator.checkpoint(&mut slot_changes);
                 if !slot_changes.is_empty() {

@@ -9,7 +9,7 @@ mod rocks;
 mod run;
 mod table;
 
-pub use key::{StateId, StatePrefix};
+pub use key::{StateId, StatePrefix, leading};
 pub use rocks::{BaseSnapshot, RocksState, SlotState};
 pub use run::Run;
 pub use table::{RowCodec, TableStore, TableVersion, difference};

@@ -32,7 +32,7 @@ use crate::{
     operator::Rejected,
     pipeline::{Pipeline, RunningQuery},
     producer::StepBatches,
-    query::{RelationRows, SlotDelta},
+    query::{RelationRows, SlotDelta, StepPart},
     snapshot::SnapshotInner,
     source::{SlotRows, upsert},
     state::RocksState,
@@ -232,7 +232,7 @@ impl Pipeline {
             let mut rejected = Vec::new();
             let changes = subscription
                 .graph
-                .run(first, rows, None, &mut rejected)
+                .run(first, StepPart::Last, rows, None, &mut rejected)
                 .and_then(|changes| {
                     let is_stream = subscription.graph.plan().kind == SourceKind::Stream;
                     let changes = changes
@@ -362,6 +362,19 @@ impl RunningQuery {
         state: &RocksState,
         rejected: &mut Vec<Rejected>,
     ) -> ExecResult<(StepBatches, Vec<SlotDelta>)> {
+        self.run_part(first, StepPart::Last, rows, table_rows, state, rejected)
+    }
+
+    /// The same for a part of a step's rows. A step of several parts is ended by one that may have no rows.
+    pub(crate) fn run_part(
+        &mut self,
+        first: bool,
+        part: StepPart,
+        rows: &RelationRows,
+        table_rows: &TableRows,
+        state: &RocksState,
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<(StepBatches, Vec<SlotDelta>)> {
         let relation = Arc::clone(self.definition.output.relation());
         let before = rejected.len();
         let changes: Vec<SlotDelta> = match &self.definition.output {
@@ -387,11 +400,11 @@ impl RunningQuery {
                     .flatten()
                     .map(|slot_rows| slot_rows.rowtime.len() as u64)
                     .sum();
-                if reads == 0 && !first {
+                if reads == 0 && !first && !self.graph.is_in_step() {
                     return Ok(Default::default());
                 }
                 self.rows_in += reads;
-                self.graph.run(first, rows, Some(state), rejected)?
+                self.graph.run(first, part, rows, Some(state), rejected)?
             }
         };
         for failure in &mut rejected[before..] {
@@ -399,13 +412,17 @@ impl RunningQuery {
                 failure.source.clone_from(&relation.name);
             }
         }
+        let latest_read = self
+            .latest_read
+            .max(latest_time(&self.definition, rows, table_rows));
+        self.latest_read = latest_read.filter(|_| part == StepPart::More);
         if changes.is_empty() {
             return Ok(Default::default());
         }
         let latest = match relation.window.map(|window| window.shape) {
             // What merges a session ends it: its row goes at its own end.
             Some(WindowShape::Session { .. }) => None,
-            _ => latest_time(&self.definition, rows, table_rows),
+            _ => latest_read,
         };
         self.rows_out += changes
             .iter()

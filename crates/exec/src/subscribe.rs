@@ -13,14 +13,14 @@ use highwater_planner::{catalog::SourceKind, dataflow::DataflowPlan};
 use highwater_storage_log::{Log, Offset, TopicPartition};
 
 use crate::{
-    backfill::{Chunk, next_chunk, unique_sources},
+    backfill::{CHUNK_ROWS, Chunk, next_chunk, unique_sources},
     catch_up::{records_between, settled_ends},
     engine::EngineOptions,
     error::{ExecError, ExecResult},
     feed::{ChangeBatch, ChangeReceiver, FeedClosed, SubscribeOptions, SubscriptionId},
     pipeline::{Pipeline, SourcePositions, Subscription, wanted_columns},
     pipeline_thread::Event,
-    query::{QueryGraph, RelationRows},
+    query::{QueryGraph, RelationRows, StepPart},
     shared::Shared,
     source::TopicSource,
     step::change_batch,
@@ -120,7 +120,7 @@ impl Joining {
             for source in &mut sources {
                 let ends = settled_ends(log, shared, source)?;
                 missing += records_between(source.positions(), &ends);
-                while let Some(chunk) = next_chunk(source, log, &ends)? {
+                while let Some(chunk) = next_chunk(source, log, &ends, CHUNK_ROWS)? {
                     let relation = source.relation().id;
                     if !self.run(0, RelationRows::from([(relation, chunk.rows)]), true)? {
                         return Ok(false);
@@ -143,7 +143,9 @@ impl Joining {
     /// Runs a piece of history and offers what follows from it; false when the reader has gone. With `wait`, a full reader is waited for.
     fn run(&mut self, step: u64, rows: RelationRows, wait: bool) -> ExecResult<bool> {
         let first = !std::mem::replace(&mut self.started, true);
-        let changes = self.graph.run(first, &rows, None, &mut Vec::new())?;
+        let changes = self
+            .graph
+            .run(first, StepPart::Last, &rows, None, &mut Vec::new())?;
         let is_stream = self.graph.plan().kind == SourceKind::Stream;
         let changes = changes
             .into_iter()
@@ -216,7 +218,9 @@ impl Pipeline {
                     if relation.kind == SourceKind::Table {
                         let rows = RelationRows::from([(relation.id, self.table_rows(&relation)?)]);
                         let first = !std::mem::replace(&mut joining.started, true);
-                        joining.graph.run(first, &rows, None, &mut Vec::new())?;
+                        joining
+                            .graph
+                            .run(first, StepPart::Last, &rows, None, &mut Vec::new())?;
                     }
                 }
             }
@@ -227,7 +231,8 @@ impl Pipeline {
                 Some(from) => {
                     let ends = self.history_ends(&relation)?;
                     let mut source = self.history(&relation, &joining.graph, from)?;
-                    while let Some(Chunk { rows, .. }) = next_chunk(&mut source, &*self.log, &ends)?
+                    while let Some(Chunk { rows, .. }) =
+                        next_chunk(&mut source, &*self.log, &ends, CHUNK_ROWS)?
                     {
                         if !joining.run(
                             self.step,

@@ -175,6 +175,10 @@ impl Operator for Join {
         Ok(())
     }
 
+    fn held(&self) -> usize {
+        self.pending.iter().flatten().map(Delta::rows).sum()
+    }
+
     fn checkpoint(&mut self, changes: &mut StateChanges) {
         self.index.checkpoint(changes);
     }

@@ -307,6 +307,57 @@ fn retention_takes_rows_back_alike_with_and_without_power_cuts() {
 }
 
 #[test]
+fn history_is_one_step_of_a_new_query() {
+    let mut world = World::new(1, 1000);
+    world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
+    // More than is read at a time, and rows that are late by the end of it.
+    let rows: Vec<Row> = (0..50_000)
+        .map(|number| Row {
+            bidder: number % 5,
+            channel: Some("c".into()),
+            price: Some(number),
+            at: if number % 7 == 0 { 0 } else { number * 10 },
+        })
+        .collect();
+    rows.chunks(2_000).for_each(|rows| world.insert(rows));
+    let per_bidder = "SELECT bidder, COUNT(*) AS n, MIN(price) AS least, MAX(price) AS most FROM bids GROUP BY bidder";
+    world.create(&format!("CREATE TABLE per_bidder AS {per_bidder}"));
+    world.create(
+        "CREATE TABLE per_minute AS SELECT bidder, COUNT(*) AS n FROM bids \
+         WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 30 SECONDS) GROUP BY bidder",
+    );
+    assert_eq!(
+        world.table("per_bidder"),
+        oracle::answer(per_bidder, world.rows())
+    );
+    // One record a group, and the marker that committed them.
+    assert_eq!(world.records("per_bidder"), 6);
+    let in_history = world.table("per_minute");
+    world.insert(&rows[..100]);
+    assert_eq!(
+        world.table("per_bidder"),
+        oracle::answer(per_bidder, world.rows())
+    );
+    world.restart();
+    assert_eq!(
+        world.table("per_bidder"),
+        oracle::answer(per_bidder, world.rows())
+    );
+    world.stop();
+
+    let mut world = World::new(1, 1000);
+    world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
+    world.create(
+        "CREATE TABLE per_minute AS SELECT bidder, COUNT(*) AS n FROM bids \
+         WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 30 SECONDS) GROUP BY bidder",
+    );
+    rows.chunks(2_000).for_each(|rows| world.insert(rows));
+    // Late is late, in steps as in history.
+    assert_eq!(world.table("per_minute"), in_history);
+    world.stop();
+}
+
+#[test]
 fn a_paused_query_catches_up_when_it_is_resumed() {
     let mut world = World::new(2, 5);
     world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");

@@ -26,7 +26,7 @@ use crate::{
     error::{ExecError, ExecResult},
     operator::{Operator, StepContext},
     operators::{assign_windows::millis, groups::Groups},
-    state::StateChanges,
+    state::{StateChanges, leading},
 };
 
 /// How groups are kept and when their rows are given.
@@ -685,6 +685,10 @@ impl Operator for Aggregate {
         Ok(())
     }
 
+    fn held(&self) -> usize {
+        self.touched.groups.len()
+    }
+
     fn checkpoint(&mut self, changes: &mut StateChanges) {
         if let Some(window) = &mut self.window {
             let dropped_below = window.dropped_below.take();
@@ -708,7 +712,16 @@ impl Operator for Aggregate {
                 );
             }
         }
-        for group in std::mem::take(&mut self.dirty.groups) {
+        // The database takes keys that come in their order several times as fast.
+        let mut dirty: Vec<(u128, u32)> = std::mem::take(&mut self.dirty.groups)
+            .into_iter()
+            .map(|group| (leading(self.groups.key(group)), group))
+            .collect();
+        dirty.sort_unstable_by(|left, right| {
+            let keys = || self.groups.key(left.1).cmp(self.groups.key(right.1));
+            left.0.cmp(&right.0).then_with(keys)
+        });
+        for (_, group) in dirty {
             self.dirty.marks[group as usize] = false;
             let key = self.groups.key(group).to_vec();
             if !self.has_row(group) {

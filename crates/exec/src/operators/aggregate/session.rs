@@ -545,6 +545,11 @@ impl Operator for SessionAggregate {
         Ok(())
     }
 
+    fn held(&self) -> usize {
+        // Of a session that was there before, its old row too.
+        self.step.changed.len() + self.step.old_values.len()
+    }
+
     fn checkpoint(&mut self, changes: &mut StateChanges) {
         if std::mem::take(&mut self.stream_time_dirty) {
             let time = self.stream_time.to_le_bytes().to_vec();
