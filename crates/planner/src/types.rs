@@ -13,7 +13,7 @@ use crate::error::{PlanError, PlanResult};
 /// Most digits of a DECIMAL that fits 128 bits.
 const DECIMAL128_DIGITS: u8 = 38;
 /// Most digits of a DECIMAL at all: 256 bits.
-const DECIMAL256_DIGITS: u8 = 76;
+pub(crate) const MAX_DECIMAL_DIGITS: u8 = 76;
 /// Zone of TIMESTAMPTZ values; sessions convert for display.
 const UTC: &str = "UTC";
 
@@ -63,9 +63,9 @@ fn decimal(precision: u8, scale: i8) -> PlanResult<DataType> {
             reason,
         })
     };
-    if precision == 0 || precision > DECIMAL256_DIGITS {
+    if precision == 0 || precision > MAX_DECIMAL_DIGITS {
         return refuse(format!(
-            "the precision must be between 1 and {DECIMAL256_DIGITS}"
+            "the precision must be between 1 and {MAX_DECIMAL_DIGITS}"
         ));
     }
     if scale < 0 || scale.unsigned_abs() > precision {
