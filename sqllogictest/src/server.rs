@@ -228,6 +228,11 @@ impl ServerProcess {
         )
     }
 
+    /// The process, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// How the process ended, or `None` while it runs.
     pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
         match &mut self.child {

@@ -14,6 +14,7 @@
 //! translated in `pattern`.
 
 mod aggregate_docs;
+mod bounded;
 mod cache;
 mod call;
 mod cast;

@@ -13,6 +13,7 @@ use datafusion::{
 };
 
 use crate::{
+    bounded,
     cast::cast_function,
     function::{Function, Udf},
     lambda, scalar, table,
@@ -47,6 +48,7 @@ pub fn higher_order_functions() -> Vec<HigherOrderUDF> {
 
 /// Registers all functions of a dialect, in place of those of the same name.
 pub fn register(registry: &mut dyn FunctionRegistry, dialect: Dialect) -> Result<()> {
+    bounded::register(registry)?;
     for function in scalar_functions(dialect) {
         registry.register_udf(Arc::new(function))?;
     }

@@ -6,6 +6,7 @@ mod copy;
 mod cursor;
 mod extended;
 mod flights;
+mod hostile;
 mod log_tool;
 mod process;
 mod push;
