@@ -141,16 +141,15 @@ fn facts(
     }
     let records = topics::records(server.log.as_ref(), &relation.topic)?;
     fact("records", records.to_string());
+    // Both are known of what queries read.
     if let Some(unread) = topics::unread(server, &relation.topic)? {
         fact("unread", unread.to_string());
-    }
-    let sources = server.engine.sources();
-    let rejected: u64 = sources
-        .iter()
-        .filter(|source| source.partition.topic.as_ref() == relation.topic)
-        .map(|source| source.rejected)
-        .sum();
-    if rejected > 0 {
+        let sources = server.engine.sources();
+        let rejected: u64 = sources
+            .iter()
+            .filter(|source| source.partition.topic.as_ref() == relation.topic)
+            .map(|source| source.rejected)
+            .sum();
         fact("rejected", rejected.to_string());
     }
     let makers = catalog
