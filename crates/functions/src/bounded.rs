@@ -70,18 +70,19 @@ struct Bounded {
 
 impl Bounded {
     fn check(&self, args: &ScalarFunctionArgs) -> Result<()> {
-        let (one, all) = match self.size {
-            Size::Length | Size::Copies => (MAX_TEXT, MAX_TEXTS),
-            Size::Elements | Size::Series => (MAX_ELEMENTS, MAX_ALL_ELEMENTS),
+        let (one, all, what) = match self.size {
+            Size::Length | Size::Copies => (MAX_TEXT, MAX_TEXTS, "characters"),
+            Size::Elements | Size::Series => (MAX_ELEMENTS, MAX_ALL_ELEMENTS, "elements"),
         };
+        let name = self.name();
         let mut total: i128 = 0;
         for size in self.sizes(args)? {
-            total += size;
+            total += size.max(0);
             if size > one {
-                return exec_err!("{} would make {size} at once, more than {one}", self.name());
+                return exec_err!("{name} would make {size} {what}; a row may make {one}");
             }
             if total > all {
-                return exec_err!("{} would make more than {all} in all rows", self.name());
+                return exec_err!("{name} would make more than {all} {what} in all its rows");
             }
         }
         Ok(())

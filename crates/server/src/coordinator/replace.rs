@@ -180,9 +180,6 @@ fn check_upgrade(
             sources(&old.plan).join(", ")
         ));
     }
-    if let Some(changed) = changed_property(existing, planned) {
-        return refused(format!("its {changed} cannot change"));
-    }
     for (position, column) in existing.columns.iter().enumerate() {
         match planned.columns.get(position) {
             Some(same) if same == column => {}
@@ -193,6 +190,9 @@ fn check_upgrade(
                 ));
             }
         }
+    }
+    if let Some(changed) = changed_property(existing, planned) {
+        return refused(format!("its {changed} cannot change"));
     }
     let added = &planned.columns[existing.columns.len()..];
     match added.iter().find(|column| column.key) {
