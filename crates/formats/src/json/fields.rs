@@ -88,8 +88,6 @@ impl FieldMatcher {
             && begins_with(cursor.rest(), &place.bytes)
         {
             cursor.pos += place.bytes.len();
-            // This record may have blanks where the remembered one had none.
-            cursor.skip_blanks();
             self.next += 1;
             // There may be more blanks than there were when the place was seen.
             cursor.skip_blanks();
@@ -114,7 +112,6 @@ impl FieldMatcher {
         for (index, place) in ahead {
             if cursor.rest().starts_with(&place.bytes) {
                 cursor.pos += place.bytes.len();
-                cursor.skip_blanks();
                 self.next = index + 1;
                 cursor.skip_blanks();
                 return Ok(Next::Field(place.field));

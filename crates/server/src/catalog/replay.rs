@@ -141,20 +141,9 @@ impl Fold<'_> {
             } => {
                 let style = style_of(number, &language, &settings)?;
                 self.use_ids(relation, query);
-                match self.create(&statement, &style, relation, query, partitions, beginning) {
-                    Ok(()) => {}
-                    // Nothing depends on it any more, or planning that would fail too and say so.
-                    Err(error) if dropped.contains(&relation) => {
-                        tracing::debug!(%statement, %error, "a statement that was undone later cannot be planned");
-                    }
-                    Err(source) => {
-                        return Err(ServerError::Recovery {
-                            number,
-                            statement,
-                            source,
-                        });
-                    }
-                }
+                let planned =
+                    self.create(&statement, &style, relation, query, partitions, beginning);
+                unless_gone(number, statement, planned, dropped.contains(&relation))?;
             }
             Command::Insert {
                 statement,
@@ -171,19 +160,8 @@ impl Fold<'_> {
                     name,
                     beginning: beginning.into(),
                 };
-                match self.insert(&statement, &style, insert) {
-                    Ok(()) => {}
-                    Err(error) if ended.contains(&query) => {
-                        tracing::debug!(%statement, %error, "a query that was ended later cannot be planned");
-                    }
-                    Err(source) => {
-                        return Err(ServerError::Recovery {
-                            number,
-                            statement,
-                            source,
-                        });
-                    }
-                }
+                let planned = self.insert(&statement, &style, insert);
+                unless_gone(number, statement, planned, ended.contains(&query))?;
             }
             Command::Alter {
                 altered,
@@ -192,19 +170,8 @@ impl Fold<'_> {
                 query,
             } => {
                 self.use_ids(relation, query);
-                match self.alter(RelationId(altered), &statement, relation, query) {
-                    Ok(()) => {}
-                    Err(error) if dropped.contains(&relation) => {
-                        tracing::debug!(%statement, %error, "a change of what was dropped later cannot be planned");
-                    }
-                    Err(source) => {
-                        return Err(ServerError::Recovery {
-                            number,
-                            statement,
-                            source,
-                        });
-                    }
-                }
+                let planned = self.alter(RelationId(altered), &statement, relation, query);
+                unless_gone(number, statement, planned, dropped.contains(&relation))?;
             }
             Command::Replace {
                 replaced,
@@ -217,26 +184,15 @@ impl Fold<'_> {
             } => {
                 let style = style_of(number, &language, &settings)?;
                 self.use_ids(relation, Some(query));
-                match self.replace(
+                let planned = self.replace(
                     RelationId(replaced),
                     &statement,
                     &style,
                     RelationId(relation),
                     QueryId(query),
                     positions,
-                ) {
-                    Ok(()) => {}
-                    Err(error) if dropped.contains(&relation) => {
-                        tracing::debug!(%statement, %error, "a statement that was undone later cannot be planned");
-                    }
-                    Err(source) => {
-                        return Err(ServerError::Recovery {
-                            number,
-                            statement,
-                            source,
-                        });
-                    }
-                }
+                );
+                unless_gone(number, statement, planned, dropped.contains(&relation))?;
             }
             // The change before it was left out.
             Command::UndoChange { .. } => {}
@@ -394,6 +350,27 @@ impl Fold<'_> {
         }
         redeclared.put_into(&mut self.catalog);
         Ok(())
+    }
+}
+
+/// Planning what is recorded must not fail, unless what it made is gone: then nothing depends on it, or planning that would fail too and say so.
+fn unless_gone(
+    number: i64,
+    statement: String,
+    planned: Result<(), SqlError>,
+    is_gone: bool,
+) -> Result<(), ServerError> {
+    match planned {
+        Ok(()) => Ok(()),
+        Err(error) if is_gone => {
+            tracing::debug!(%statement, %error, "a statement whose result is gone cannot be planned");
+            Ok(())
+        }
+        Err(source) => Err(ServerError::Recovery {
+            number,
+            statement,
+            source,
+        }),
     }
 }
 

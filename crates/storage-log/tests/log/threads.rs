@@ -192,15 +192,19 @@ fn waiters_share_syncs_and_partitions_do_not_wait_for_each_other() {
     }
 }
 
-#[test]
-fn words_left_are_told_once_and_share_syncs() {
+fn on_memory() -> (MemoryDisk, EmbeddedLog) {
     let disk = MemoryDisk::new();
     let log = EmbeddedLog::open_on(
         Arc::new(disk.clone()),
         Path::new("/data"),
         LogOptions::default(),
-    )
-    .expect("open");
+    );
+    (disk, log.expect("open"))
+}
+
+#[test]
+fn words_left_are_told_once_and_share_syncs() {
+    let (disk, log) = on_memory();
     let log = Arc::new(log);
     log.create_topic("events", TopicConfig::with_partitions(6))
         .expect("create");
@@ -237,13 +241,7 @@ fn words_left_are_told_once_and_share_syncs() {
 
 #[test]
 fn words_are_told_of_failures() {
-    let disk = MemoryDisk::new();
-    let log = EmbeddedLog::open_on(
-        Arc::new(disk.clone()),
-        Path::new("/data"),
-        LogOptions::default(),
-    )
-    .expect("open");
+    let (disk, log) = on_memory();
     let at = with_topic(&log);
     let word = |partition: &TopicPartition, up_to| {
         let (told, hears) = mpsc::channel();
