@@ -8,6 +8,7 @@
 use std::{
     fmt,
     sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
 
 use parking_lot::{Condvar, Mutex};
@@ -22,6 +23,8 @@ use crate::{
 pub(crate) struct GroupCommit {
     state: Mutex<State>,
     changed: Condvar,
+    /// Enough words are left for the sync that waits for them.
+    gathered: Condvar,
     /// Copy of `state.failure.is_some()`, so that appends need not take the lock.
     poisoned: AtomicBool,
 }
@@ -34,6 +37,8 @@ struct State {
     waiters: Vec<(i64, SyncWaiter)>,
     /// A thread of the pool was asked to lead for them.
     pool_leads: bool,
+    /// How many words the pool's thread gathers before it syncs; 0 while it does not.
+    gathering: usize,
 }
 
 impl fmt::Debug for State {
@@ -68,8 +73,10 @@ impl GroupCommit {
                 failure: None,
                 waiters: Vec::new(),
                 pool_leads: false,
+                gathering: 0,
             }),
             changed: Condvar::new(),
+            gathered: Condvar::new(),
             poisoned: AtomicBool::new(false),
         }
     }
@@ -142,9 +149,25 @@ impl GroupCommit {
         let told = state.take_told();
         let must_lead = !state.waiters.is_empty() && !state.pool_leads;
         state.pool_leads |= must_lead;
+        let enough = state.gathering > 0 && state.waiters.len() >= state.gathering;
         drop(state);
+        if enough {
+            self.gathered.notify_one();
+        }
         self.tell(partition, told);
         must_lead
+    }
+
+    /// Waits until so many more have left a word, but not for long.
+    pub(crate) fn gather(&self, more: usize, at_most: Duration) {
+        let deadline = Instant::now() + at_most;
+        let mut state = self.state.lock();
+        state.gathering = state.waiters.len() + more;
+        while state.waiters.len() < state.gathering
+            && state.failure.is_none()
+            && !self.gathered.wait_until(&mut state, deadline).timed_out()
+        {}
+        state.gathering = 0;
     }
 
     /// How many have left a word, and up to where the pool has to sync for them; `None` ends its leading.

@@ -14,7 +14,6 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -36,15 +35,12 @@ use crate::{
     producer::{AbortedTransaction, Admission, ProducerTable},
 };
 
-/// A sync that several had waited for is followed by a pause of this part of its length: those who were told come back at once, as a rule, and the
-/// next sync covers them too. Without it they would take turns, half of them waiting for two syncs.
-const GATHERING_PART: u32 = 8;
+/// After a sync that several had waited for, the next one waits for them, but no longer than this part of what the sync took: those who were told
+/// come back at once, as a rule, and would take turns otherwise, most of them waiting for several syncs.
+const GATHERING_PART: u32 = 2;
 
-/// No pause is longer than this.
+/// It never waits longer than this.
 const LONGEST_GATHERING: Duration = Duration::from_micros(500);
-
-/// A shorter pause is not worth it: waking up takes half as long.
-const SHORTEST_GATHERING: Duration = Duration::from_micros(100);
 
 /// An open partition.
 #[derive(Debug)]
@@ -321,22 +317,14 @@ impl Partition {
 
     /// Syncs for as long as somebody has left a word.
     pub(crate) fn sync_for_waiters(&self) {
-        let mut gathering = Duration::ZERO;
-        loop {
-            if gathering >= SHORTEST_GATHERING {
-                thread::sleep(gathering);
-            }
-            let Some((waiting, up_to)) = self.commit.words() else {
-                return;
-            };
+        while let Some((waiting, up_to)) = self.commit.words() {
             let began = Instant::now();
             // A failure is told to them where it is noted.
             let _ = self.sync_to(up_to);
-            gathering = match waiting {
-                // Nobody else would come.
-                ..2 => Duration::ZERO,
-                _ => (began.elapsed() / GATHERING_PART).min(LONGEST_GATHERING),
-            };
+            if waiting > 1 {
+                let at_most = (began.elapsed() / GATHERING_PART).min(LONGEST_GATHERING);
+                self.commit.gather(waiting, at_most);
+            }
         }
     }
 

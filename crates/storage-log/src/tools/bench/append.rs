@@ -254,8 +254,13 @@ fn host_producers(
             let last = log.append(at, batch)?.last_offset;
             let tells = Arc::clone(&acknowledged);
             let waiter = move |synced: LogResult<()>| {
-                tells.ready.lock().push(synced.map(|()| sent));
-                tells.changed.notify_one();
+                let mut ready = tells.ready.lock();
+                let is_first = ready.is_empty();
+                ready.push(synced.map(|()| sent));
+                drop(ready);
+                if is_first {
+                    tells.changed.notify_one();
+                }
             };
             log.when_synced(at, Offset(last.0 + 1), Box::new(waiter));
         }
