@@ -210,31 +210,27 @@ impl Pipeline {
         built?;
         let fresh =
             fresh.ok_or_else(|| ExecError::Internal("a rebuilt query lost its table".into()))?;
-        self.send_difference(position, &fresh)
+        self.send_difference(position, &fresh)?;
+        self.queries[position].kept_revision = definition.revision;
+        Ok(())
     }
 
     /// Changes a query's table into `fresh`, and sends the changes.
     fn send_difference(&mut self, position: usize, fresh: &TableStore) -> ExecResult<()> {
         let query = &mut self.queries[position];
-        let schema = query.definition.output.relation().schema();
         let table = query
             .table
             .as_mut()
             .ok_or_else(|| ExecError::Internal("a table query has no table".into()))?;
-        let removed = crate::state::difference(&table.version(), &fresh.version(), -1)?;
-        let added = crate::state::difference(&fresh.version(), &table.version(), 1)?;
         let mut changes: Vec<(u32, Delta)> = Vec::new();
-        for delta in removed.into_iter().chain(added) {
+        for delta in crate::state::difference(&table.version(), &fresh.version())? {
             changes.extend(query.placing.route(delta)?);
         }
+        // Where columns were added, each row that stays is among the changes.
+        table.set_codec(Arc::clone(fresh.codec()));
         if changes.is_empty() {
             return Ok(());
         }
-        debug_assert_eq!(
-            changes[0].1.columns().len(),
-            schema.fields().len(),
-            "a table's rows have its columns"
-        );
         table.apply(&changes.iter().map(|(_, delta)| delta).collect::<Vec<_>>())?;
         let mut rejected: Vec<Rejected> = Vec::new();
         if let Some(sink) = &mut query.sink {

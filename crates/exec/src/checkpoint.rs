@@ -29,6 +29,15 @@ use crate::{
 /// Version of the manifest; a newer one is refused.
 const FORMAT: u32 = 1;
 
+/// File of a checkpoint that says what it is.
+pub const MANIFEST: &str = "MANIFEST";
+
+/// Folder of a checkpoint that holds the database.
+pub const DATABASE: &str = "db";
+
+/// How checkpoints are called that are being copied.
+const FROZEN: &str = "frozen-";
+
 /// How many checkpoints are kept at the most: the newest, and one to fall back to.
 const KEPT: usize = 2;
 
@@ -67,6 +76,9 @@ pub struct QueryManifest {
     pub sink: Vec<ProducerPosition>,
     /// Rows of its table.
     pub rows: i64,
+    /// Which of the query's revisions made what it keeps.
+    #[serde(default)]
+    pub revision: u64,
     /// For a query that does not run: where it stopped reading, by relation.
     pub stopped_at: Option<Vec<SourceManifest>>,
     /// Where it began to read, by relation: what a rebuild starts from.
@@ -113,7 +125,24 @@ impl CheckpointStore {
         };
         let folder = store.folder();
         fs::create_dir_all(&folder).map_err(io("create", &folder))?;
+        store.remove_frozen()?;
         Ok(store)
+    }
+
+    /// Folder of a checkpoint that is being copied.
+    pub fn frozen(&self, number: u64) -> PathBuf {
+        self.root.join(format!("{FROZEN}{number}"))
+    }
+
+    /// What a crash left of copies that were under way.
+    fn remove_frozen(&self) -> ExecResult<()> {
+        for entry in fs::read_dir(&self.root).map_err(io("list", &self.root))? {
+            let entry = entry.map_err(io("list", &self.root))?;
+            if entry.file_name().to_string_lossy().starts_with(FROZEN) {
+                remove_folder(&entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     fn folder(&self) -> PathBuf {
@@ -174,7 +203,7 @@ impl CheckpointStore {
         let unfinished = folder.join("unfinished");
         remove_folder(&unfinished)?;
         fs::create_dir(&unfinished).map_err(io("create", &unfinished))?;
-        state.write_checkpoint(&unfinished.join("db"))?;
+        state.write_checkpoint(&unfinished.join(DATABASE))?;
         write_manifest(&unfinished, &work.manifest)?;
         let number = self.list()?.first().map_or(1, |(newest, _)| newest + 1);
         let finished = folder.join(format!("{number:020}"));
@@ -226,7 +255,7 @@ impl CheckpointStore {
         let live = self.live();
         remove_folder(&live)?;
         fs::create_dir_all(&live).map_err(io("create", &live))?;
-        let source = path.join("db");
+        let source = path.join(DATABASE);
         for entry in fs::read_dir(&source).map_err(io("list", &source))? {
             let entry = entry.map_err(io("list", &source))?;
             let target = live.join(entry.file_name());
@@ -245,18 +274,24 @@ impl CheckpointStore {
     }
 }
 
+/// Folder of the first checkpoint below a state folder.
+pub fn first_folder(root: &Path) -> PathBuf {
+    root.join("checkpoints").join(format!("{:020}", 1))
+}
+
 fn write_manifest(folder: &Path, manifest: &Manifest) -> ExecResult<()> {
     let json = serde_json::to_string(manifest)
         .map_err(|error| ExecError::Internal(format!("could not write a manifest: {error}")))?;
-    let path = folder.join("MANIFEST");
+    let path = folder.join(MANIFEST);
     let mut file = File::create(&path).map_err(io("create", &path))?;
     write!(file, "{:08x}\n{json}", crc32fast::hash(json.as_bytes())).map_err(io("write", &path))?;
     file.sync_all().map_err(io("sync", &path))?;
     sync_folder(folder)
 }
 
-fn read_manifest(folder: &Path) -> ExecResult<Manifest> {
-    let path = folder.join("MANIFEST");
+/// What a checkpoint says of itself.
+pub fn read_manifest(folder: &Path) -> ExecResult<Manifest> {
+    let path = folder.join(MANIFEST);
     let text = fs::read_to_string(&path).map_err(io("read", &path))?;
     let corrupt = |detail: String| ExecError::Corrupt {
         what: path.display().to_string(),
@@ -302,13 +337,15 @@ fn remove_folder(path: &Path) -> ExecResult<()> {
     }
 }
 
-fn sync_folder(path: &Path) -> ExecResult<()> {
+/// Makes the names in a folder durable.
+pub fn sync_folder(path: &Path) -> ExecResult<()> {
     File::open(path)
         .and_then(|folder| folder.sync_all())
         .map_err(io("sync", path))
 }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ExecError {
+/// What failed about a file.
+pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ExecError {
     let path = path.display().to_string();
     move |source| ExecError::Io {
         action,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use highwater_planner::catalog::RelationId;
 use highwater_storage_log::{Offset, TopicPartition};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::{
     error::{ExecError, ExecResult},
@@ -41,6 +41,11 @@ impl AppendGroups {
     /// No cut looks at the ends while the guard lives.
     pub fn begin(&self) -> RwLockReadGuard<'_, ()> {
         self.lock.read()
+    }
+
+    /// No group is half appended while the guard lives.
+    pub fn exclude(&self) -> RwLockWriteGuard<'_, ()> {
+        self.lock.write()
     }
 
     /// Notes a group of more than one partition. Call it under the guard.
@@ -77,7 +82,7 @@ impl Pipeline {
         let mut limits: Vec<(RelationId, usize, Offset)> = Vec::new();
         let groups = {
             // No group is half appended while the lock is held.
-            let _all_or_none = self.shared.groups.lock.write();
+            let _all_or_none = self.shared.groups.exclude();
             for (relation, source) in &self.sources {
                 for (partition, (name, position)) in source
                     .partitions()

@@ -15,6 +15,7 @@ use highwater_storage_log::{AppendListener, EncodedBatch, Log, Offset, TopicPart
 use parking_lot::Mutex;
 
 use crate::{
+    backup::FrozenState,
     error::{ExecError, ExecResult},
     feed::{ChangeReceiver, SubscribeOptions, SubscriptionId},
     pipeline_thread::{self, Command, Event},
@@ -78,6 +79,27 @@ pub struct PersistentQuery {
     pub begins_at: Vec<(TopicPartition, Offset)>,
     /// Created or kept paused.
     pub paused: bool,
+    /// Which statement of the query this is: OR REPLACE gives it another. What a query keeps belongs to one of them.
+    pub revision: u64,
+    /// What it made before OR REPLACE: after a crash, that may be what it still keeps.
+    pub earlier: Option<EarlierResult>,
+}
+
+/// What a query made before it was replaced.
+#[derive(Debug, Clone)]
+pub struct EarlierResult {
+    /// The revision that made it.
+    pub revision: u64,
+    /// The relation as it was then.
+    pub relation: Arc<Relation>,
+}
+
+impl PersistentQuery {
+    /// Whether it can go on from what a revision of it kept.
+    pub(crate) fn can_take_over(&self, revision: u64) -> bool {
+        let earlier = self.earlier.as_ref().map(|earlier| earlier.revision);
+        self.revision == revision || earlier == Some(revision)
+    }
 }
 
 /// Whether a query runs.
@@ -173,6 +195,12 @@ impl Engine {
     /// Removes a query between two steps, with its state. Its topic stays.
     pub fn drop_query(&self, id: QueryId) -> ExecResult<()> {
         self.command(Command::Drop(id))
+    }
+
+    /// Gives a query that does not run another plan for the table that it keeps: the table is built anew, and its readers get the difference.
+    /// The query runs when this returns; after an error it is what it was, and failed.
+    pub fn replace_query(&self, query: PersistentQuery) -> ExecResult<()> {
+        self.command(Command::Replace(Box::new(query)))
     }
 
     /// Stops a query from reading, keeping its place.
@@ -281,6 +309,21 @@ impl Engine {
             self.shared.groups.note(group);
         }
         Ok(ends)
+    }
+
+    /// Holds the state of the last step for a backup, and calls `note` while no step runs and nothing that is appended together is half appended:
+    /// what the log holds at that moment, together with the state, is all that is needed to go on.
+    pub fn freeze<T: Send + 'static>(
+        &self,
+        note: impl FnOnce() -> T + Send + 'static,
+    ) -> ExecResult<(FrozenState, T)> {
+        let (frozen, is_frozen) = mpsc::sync_channel(1);
+        self.command(Command::Freeze(Box::new(move |state| {
+            let _ = frozen.send((state, note()));
+        })))?;
+        is_frozen
+            .recv()
+            .map_err(|_| ExecError::Internal("the engine froze nothing".into()))
     }
 
     /// Lets queries that catch up give up, so that whoever waits for one does not hold up a stop.

@@ -7,6 +7,7 @@
 //! Everything here is synchronous. Operators are functions of (state, change, step), so a step that runs again gives the same result.
 
 mod backfill;
+mod backup;
 mod catch_up;
 mod checkpoint;
 mod committer;
@@ -37,9 +38,10 @@ mod state;
 mod step;
 mod subscribe;
 
+pub use backup::FrozenState;
 pub use engine::{
-    Engine, EngineOptions, OffsetReset, PersistentQuery, QueryOutput, QueryState, QueryStatus,
-    SourceStatus,
+    EarlierResult, Engine, EngineOptions, OffsetReset, PersistentQuery, QueryOutput, QueryState,
+    QueryStatus, SourceStatus,
 };
 pub use error::{ExecError, ExecResult};
 pub use feed::{ChangeBatch, ChangeReceiver, FeedClosed, SubscribeOptions, SubscriptionId};

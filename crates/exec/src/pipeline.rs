@@ -77,6 +77,8 @@ pub struct RunningQuery {
     /// Places rows of the result by key.
     pub(crate) placing: Exchange,
     pub(crate) table: Option<TableStore>,
+    /// Which revision of the query made what it keeps; another than the definition's while it is being replaced.
+    pub(crate) kept_revision: u64,
     pub(crate) sink: Option<Sink>,
     pub(crate) state: QueryState,
     /// Where a query that does not run stopped reading.
@@ -110,10 +112,11 @@ impl RunningQuery {
     ) -> ExecResult<Self> {
         let graph = QueryGraph::new(definition.plan.clone(), Some(definition.id))?;
         let relation = definition.output.relation();
+        let kept_revision = manifest.map_or(definition.revision, |manifest| manifest.revision);
         let table = match &definition.output {
             QueryOutput::Stream(_) => None,
             QueryOutput::Table(_) | QueryOutput::SourceTable(_) => {
-                let codec = Arc::new(RowCodec::new(&relation.schema(), &relation.key_columns())?);
+                let codec = Arc::new(row_codec(&definition, kept_revision)?);
                 let prefix = StateId::result(definition.id).slot(0);
                 let rows = manifest.map_or(0, |manifest| manifest.rows);
                 Some(TableStore::new(codec, prefix, Some(Arc::clone(base)), rows))
@@ -141,6 +144,7 @@ impl RunningQuery {
             graph,
             placing: Exchange::of_relation(relation)?,
             table,
+            kept_revision,
             sink,
             state,
             stopped_at: manifest
@@ -159,6 +163,11 @@ impl RunningQuery {
     /// Whether it takes part in steps.
     pub fn runs(&self) -> bool {
         self.state == QueryState::Running
+    }
+
+    /// Whether what it keeps was made by an earlier revision of it.
+    pub fn is_replaced(&self) -> bool {
+        self.kept_revision != self.definition.revision
     }
 
     /// Where it stopped reading, by partition.
@@ -206,6 +215,7 @@ impl RunningQuery {
                 .map(|sink| sink.producer().positions())
                 .unwrap_or_default(),
             rows: self.table.as_ref().map_or(0, TableStore::rows),
+            revision: self.kept_revision,
             stopped_at: self.stopped_at.as_ref().map(positions_to),
             origin: positions_to(&self.origin),
             failure: match &self.state {
@@ -213,6 +223,18 @@ impl RunningQuery {
                 QueryState::Running | QueryState::Paused | QueryState::CatchingUp(_) => None,
             },
         }
+    }
+}
+
+/// How a query's table keeps its rows, as a revision of the query made them.
+pub fn row_codec(definition: &PersistentQuery, revision: u64) -> ExecResult<RowCodec> {
+    let relation = definition.output.relation();
+    let (schema, keys) = (relation.schema(), relation.key_columns());
+    match &definition.earlier {
+        Some(earlier) if revision == earlier.revision && revision != definition.revision => {
+            RowCodec::of_earlier(&earlier.relation.schema(), &schema, &keys)
+        }
+        _ => RowCodec::new(&schema, &keys),
     }
 }
 

@@ -17,6 +17,7 @@ use highwater_planner::catalog::QueryId;
 use highwater_storage_log::Log;
 
 use crate::{
+    backup::FrozenState,
     catch_up::CatchingUp,
     checkpoint::CheckpointDone,
     committer::{self, SyncRequest},
@@ -55,12 +56,16 @@ pub enum Event {
 pub enum Command {
     /// Adds a query.
     Create(Box<PersistentQuery>),
+    /// Gives a query another plan.
+    Replace(Box<PersistentQuery>),
     /// Removes a query.
     Drop(QueryId),
     /// Stops a query from reading.
     Pause(QueryId),
     /// Lets a query go on.
     Resume(QueryId),
+    /// Writes a checkpoint for a backup and hands it over at that moment: no step runs, and no group of batches is half appended.
+    Freeze(Box<dyn FnOnce(FrozenState) + Send>),
     /// Ends the thread, with a last checkpoint.
     Stop,
 }
@@ -303,9 +308,14 @@ impl PipelineThread {
     fn command(&mut self, command: Command, reply: mpsc::SyncSender<ExecResult<()>>) {
         let done = match command {
             Command::Create(query) => return self.create(*query, reply),
+            Command::Replace(query) => self.pipeline.replace_query(*query),
             Command::Drop(id) => self.pipeline.drop_query(id),
             Command::Pause(id) => self.pipeline.pause_query(id),
             Command::Resume(id) => self.pipeline.resume_query(id),
+            Command::Freeze(note) => self.pipeline.freeze().map(|state| {
+                let _all_or_none = self.pipeline.shared.groups.exclude();
+                note(state);
+            }),
             Command::Stop => self.pipeline.checkpoint_now(),
         };
         answer(Some(reply), done);

@@ -1,4 +1,4 @@
-//! Changes of the queries between two steps: create, drop, pause, resume.
+//! Changes of the queries between two steps: create, drop, pause, resume, replace.
 //!
 //! What a new or resumed query appends stays in one open transaction, and its table unseen, until a checkpoint holds the change; then the
 //! transaction is committed and the table published. A crash before that checkpoint leaves a transaction that recovery aborts, and the
@@ -19,11 +19,23 @@ use crate::{
     error::{ExecError, ExecResult, with_causes},
     feed::SubscriptionId,
     operator::Rejected,
-    pipeline::{Pipeline, RunningQuery, SourcePositions, reads, reads_topic, wanted_columns},
+    pipeline::{
+        Pipeline, RunningQuery, SourcePositions, reads, reads_topic, row_codec, wanted_columns,
+    },
     producer::query_of,
+    query::QueryGraph,
     rejects::ENGINE_QUERY,
     sink::Sink,
+    state::{TableStore, TableVersion},
 };
+
+/// What a change of a query may have to take back.
+struct BeforeChange {
+    /// The revision that made what the query keeps.
+    kept_revision: u64,
+    /// The table of the query, and those of the queries behind it, which may read it.
+    tables: Vec<Option<TableVersion>>,
+}
 
 impl Pipeline {
     /// Adds a query, caught up and visible when this returns. No step may be pending.
@@ -295,13 +307,21 @@ impl Pipeline {
         self.publish_between_steps()
     }
 
-    /// Lets a paused or failed query go on. One that read only streams goes on where it stopped; one over tables, or one whose state a failure
-    /// left half changed, is built anew beside its result, and the difference is sent.
+    /// Lets a paused or failed query go on. One that read only streams goes on where it stopped; one over tables, one that was replaced, or one
+    /// whose state a failure left half changed, is built anew beside its result, and the difference is sent.
     pub fn resume_query(&mut self, id: QueryId) -> ExecResult<()> {
         let position = self.query_index(id)?;
         if self.queries[position].runs() {
             return Ok(());
         }
+        let replaced = self.queries[position].is_replaced();
+        if replaced {
+            self.queries[position].origin = self.origin(&self.queries[position])?;
+        }
+        let before = BeforeChange {
+            kept_revision: self.queries[position].kept_revision,
+            tables: self.tables_from(position),
+        };
         let ends = self.history_ends_of(&self.queries[position])?;
         let query = &mut self.queries[position];
         if let Some(sink) = &mut query.sink {
@@ -322,25 +342,70 @@ impl Pipeline {
         let mut resumed = self.attach_sources(position, &ends);
         if resumed.is_ok() {
             resumed = match &stopped_at {
-                Some(stopped_at) if only_streams && !(failed && keeps_state) => {
+                Some(stopped_at) if only_streams && !replaced && !(failed && keeps_state) => {
                     self.catch_up(position, stopped_at, &ends, Downstream::Follows, true)
                 }
                 _ => self.rebuild(position, &ends),
             };
         }
         if let Err(error) = resumed.and_then(|()| self.checkpoint_now()) {
-            self.give_up_resuming(position, stopped_at, &error)?;
+            self.give_up_resuming(position, stopped_at, before, &error)?;
             return Err(error);
         }
         self.publish_between_steps()
     }
 
-    /// Takes back what a failed RESUME appended. The query and those that followed it may be half changed: they stay out of the steps until a
-    /// RESUME builds them anew.
+    /// The tables of a query and of those that may read it, as they are.
+    fn tables_from(&self, position: usize) -> Vec<Option<TableVersion>> {
+        self.queries[position..]
+            .iter()
+            .map(|query| query.table.as_ref().map(TableStore::version))
+            .collect()
+    }
+
+    /// Gives a query that does not run another plan for the table that it keeps, and lets it go on: it is built anew, and what differs is sent. If
+    /// that fails, it is what it was, and failed.
+    pub fn replace_query(&mut self, definition: PersistentQuery) -> ExecResult<()> {
+        let (id, revision) = (definition.id, definition.revision);
+        let position = self.query_index(id)?;
+        let graph = QueryGraph::new(definition.plan.clone(), Some(id))?;
+        let query = &mut self.queries[position];
+        let (Some(table), Some(sink)) = (&mut query.table, &mut query.sink) else {
+            return Err(ExecError::Unsupported(
+                "only a query that makes a table can get another plan".into(),
+            ));
+        };
+        if query.state == QueryState::Running {
+            return Err(ExecError::Internal("a query that runs is replaced".into()));
+        }
+        let new_codec = Arc::new(row_codec(&definition, query.kept_revision)?);
+        sink.set_relation(Arc::clone(definition.output.relation()))?;
+        let old_codec = Arc::clone(table.codec());
+        table.set_codec(new_codec);
+        let old_graph = std::mem::replace(&mut query.graph, graph);
+        let old = std::mem::replace(&mut query.definition, definition);
+        tracing::info!(query = %id, revision, "a query gets another plan");
+        let Err(error) = self.resume_query(id) else {
+            return Ok(());
+        };
+        let query = &mut self.queries[position];
+        if let (Some(table), Some(sink)) = (&mut query.table, &mut query.sink) {
+            table.set_codec(old_codec);
+            sink.set_relation(Arc::clone(old.output.relation()))?;
+        }
+        query.definition = old;
+        query.graph = old_graph;
+        self.settle_change();
+        Err(error)
+    }
+
+    /// Takes back what a failed RESUME did. The tables are again what their topics tell; what operators keep may be half changed, so the query and
+    /// those that followed it stay out of the steps until a RESUME builds them anew.
     fn give_up_resuming(
         &mut self,
         position: usize,
         stopped_at: Option<SourcePositions>,
+        before: BeforeChange,
         error: &ExecError,
     ) -> ExecResult<()> {
         let reason = with_causes(error);
@@ -361,8 +426,14 @@ impl Pipeline {
             query.stopped_at = Some(positions);
             let mut sink = query.sink.take();
             self.abandon_output(sink.as_mut());
-            self.queries[changed].sink = sink;
+            let query = &mut self.queries[changed];
+            query.sink = sink;
+            let table = before.tables[changed - position].as_ref();
+            if let (Some(table), Some(before)) = (&mut query.table, table) {
+                table.restore(before)?;
+            }
         }
+        self.queries[position].kept_revision = before.kept_revision;
         if stopped_at.is_some() {
             self.queries[position].stopped_at = stopped_at;
         }

@@ -122,6 +122,12 @@ impl Pipeline {
                 new.push(definition);
                 continue;
             };
+            if !definition.can_take_over(known.revision) {
+                tracing::error!(query = %definition.id, "the checkpoint holds another version of the query; it is made anew");
+                self.forget_state(definition.id)?;
+                new.push(definition);
+                continue;
+            }
             let query = RunningQuery::new(definition, Some(known), &self.base)?;
             if !query.runs() {
                 // It knows by itself where it stopped.
@@ -148,7 +154,7 @@ impl Pipeline {
         Ok(new)
     }
 
-    /// Queries were replayed as the checkpoint knew them. A PAUSE or RESUME that a crash cut off takes effect now.
+    /// Queries were replayed as the checkpoint knew them. A PAUSE, RESUME or OR REPLACE that a crash cut off takes effect now.
     fn apply_pauses(&mut self) -> ExecResult<()> {
         let changed: Vec<(QueryId, bool)> = self
             .queries
@@ -156,6 +162,9 @@ impl Pipeline {
             .filter_map(|query| match (&query.state, query.definition.paused) {
                 (QueryState::Running, true) => Some((query.definition.id, true)),
                 (QueryState::Paused, false) => Some((query.definition.id, false)),
+                (QueryState::Failed(_), false) if query.is_replaced() => {
+                    Some((query.definition.id, false))
+                }
                 _ => None,
             })
             .collect();

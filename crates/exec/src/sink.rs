@@ -47,6 +47,13 @@ impl Sink {
         })
     }
 
+    /// From now on rows of another relation with the same topic are written, by the same producer.
+    pub fn set_relation(&mut self, relation: Arc<Relation>) -> ExecResult<()> {
+        self.encoder = RelationEncoder::new(&relation)?;
+        self.relation = relation;
+        Ok(())
+    }
+
     /// The producer that appends.
     pub fn producer(&self) -> &Producer {
         &self.producer

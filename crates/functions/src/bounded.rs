@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::{
     array::{Array, AsArray, Int64Array, StringArray},
     compute::cast,
-    datatypes::{DataType, FieldRef, Int64Type},
+    datatypes::{DataType, FieldRef, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit},
 };
 use datafusion::{
     common::{Result, exec_err},
@@ -26,6 +26,12 @@ const MAX_TEXTS: i128 = 256 << 20;
 const MAX_ELEMENTS: i128 = 1 << 20;
 /// The same of all lists of a run of rows.
 const MAX_ALL_ELEMENTS: i128 = 16 << 20;
+
+const NANOS_PER_MILLI: i128 = 1_000_000;
+/// A day on which clocks go forward by two hours, in nanoseconds.
+const SHORTEST_DAY: i128 = 22 * 3_600 * 1_000 * NANOS_PER_MILLI;
+/// The same of a month.
+const SHORTEST_MONTH: i128 = 28 * SHORTEST_DAY;
 
 /// The functions by name, with what tells the size of their result.
 const BOUNDED: [(&str, Size); 7] = [
@@ -112,6 +118,9 @@ impl Bounded {
                     })
                     .collect()
             }
+            Size::Series if args.args.get(2).is_some_and(is_interval) => {
+                steps_of_time(&args.args, rows)?
+            }
             Size::Series => {
                 let (first, second, step) = (numbers(0)?, numbers(1)?, numbers(2)?);
                 (0..rows)
@@ -128,6 +137,46 @@ impl Bounded {
             }
         })
     }
+}
+
+fn is_interval(value: &ColumnarValue) -> bool {
+    matches!(value.data_type(), DataType::Interval(_))
+}
+
+/// How many moments a series from the first argument to the second has at the least step that the third can mean. A step of several units
+/// whose signs differ may come to nothing, and the series would never end.
+fn steps_of_time(args: &[ColumnarValue], rows: usize) -> Result<Vec<i128>> {
+    let moments = |at: usize| -> Result<Int64Array> {
+        let moments = args[at].to_array(rows)?;
+        let moments = cast(&moments, &DataType::Timestamp(TimeUnit::Millisecond, None))?;
+        Ok(cast(&moments, &DataType::Int64)?
+            .as_primitive::<Int64Type>()
+            .clone())
+    };
+    let (first, last) = (moments(0)?, moments(1)?);
+    let month_day_nano = DataType::Interval(IntervalUnit::MonthDayNano);
+    let steps = cast(&args[2].to_array(rows)?, &month_day_nano)?;
+    let steps = steps.as_primitive::<IntervalMonthDayNanoType>();
+    (0..rows)
+        .map(|row| {
+            if first.is_null(row) || last.is_null(row) || steps.is_null(row) {
+                return Ok(0);
+            }
+            let (months, days, nanos) = IntervalMonthDayNanoType::to_parts(steps.value(row));
+            let parts = [
+                i128::from(months) * SHORTEST_MONTH,
+                i128::from(days) * SHORTEST_DAY,
+                i128::from(nanos),
+            ];
+            if parts.iter().any(|&part| part > 0) && parts.iter().any(|&part| part < 0) {
+                return exec_err!("the parts of a series' step must have one sign");
+            }
+            let step: i128 = parts.iter().sum();
+            let span =
+                (i128::from(last.value(row)) - i128::from(first.value(row))) * NANOS_PER_MILLI;
+            Ok(span.abs() / step.abs().max(1))
+        })
+        .collect()
 }
 
 /// An argument that is a whole number.

@@ -1,4 +1,4 @@
-//! The command line: `highwater [start]`, `highwater sql`, `highwater demo`, `highwater test-runner`, `highwater log`, `highwater bench`.
+//! The command line: `highwater [start]`, `highwater sql`, `highwater demo`, `highwater test-runner`, `highwater restore`, `highwater log`, `highwater bench`.
 
 use std::path::PathBuf;
 
@@ -33,6 +33,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run statements over given records and compare what comes out with what is expected
     TestRunner(TestRunnerArgs),
+    /// Make a data folder out of what the statement BACKUP TO 'folder' made
+    Restore(RestoreArgs),
     /// Look at the topics in a data folder and work with them while no server runs
     #[command(subcommand)]
     Log(LogCommand),
@@ -63,6 +65,16 @@ pub struct StartArgs {
     /// The settings themselves.
     #[command(flatten)]
     pub settings: Settings,
+}
+
+/// Options of `highwater restore`.
+#[derive(Debug, Clone, Args)]
+pub struct RestoreArgs {
+    /// Folder of the backup; it stays as it is
+    pub backup: PathBuf,
+    /// Folder to make, for `highwater start --data DIR`; it must not exist or be empty
+    #[arg(long, short, value_name = "DIR")]
+    pub data: PathBuf,
 }
 
 /// Options of `highwater sql`.

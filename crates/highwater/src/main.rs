@@ -2,6 +2,7 @@
 
 mod bench_formats;
 mod cli;
+mod restore;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Some(Command::Sql(args)) => sql(args),
         Some(Command::Demo(args)) => demo(args),
         Some(Command::TestRunner(args)) => highwater_test_runner::run(&args),
+        Some(Command::Restore(args)) => restore::run(&args),
         Some(Command::Log(command)) => tools::run(&command).map_err(Into::into),
         Some(Command::Bench(Bench::Log(args))) => tools::bench::run(&args).map_err(Into::into),
         Some(Command::Bench(Bench::Formats(args))) => bench_formats::run(&args),

@@ -9,7 +9,7 @@ pub mod replay;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use highwater_exec::{OffsetReset, PersistentQuery, QueryOutput};
+use highwater_exec::{EarlierResult, OffsetReset, PersistentQuery, QueryOutput};
 use highwater_planner::{
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
     dataflow::DataflowPlan,
@@ -51,6 +51,10 @@ pub struct QueryEntry {
     pub begins_at: Vec<(TopicPartition, Offset)>,
     /// Paused by a statement.
     pub paused: bool,
+    /// Number of the change that gave it this statement; 0 for the one that it was created with.
+    pub revision: u64,
+    /// What it made before that change.
+    pub earlier: Option<EarlierResult>,
 }
 
 impl QueryEntry {
@@ -79,6 +83,8 @@ impl QueryEntry {
             offset_reset: self.offset_reset,
             begins_at: self.begins_at.clone(),
             paused: self.paused,
+            revision: self.revision,
+            earlier: self.earlier.clone(),
         }
     }
 }

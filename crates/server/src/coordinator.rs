@@ -11,7 +11,7 @@ mod replace;
 
 use std::sync::Arc;
 
-use highwater_exec::{Engine, EngineOptions, ExecResult, OffsetReset};
+use highwater_exec::{Engine, EngineOptions, ExecResult, FrozenState, OffsetReset};
 use highwater_planner::catalog::{Catalog, QueryId, Relation, RelationId, SourceKind};
 use highwater_planner::types::arrow_type;
 use highwater_sql::{
@@ -20,7 +20,7 @@ use highwater_sql::{
 use highwater_storage_log::{Log, TopicConfig};
 use parking_lot::{Mutex, RwLock};
 
-use self::replace::Replacing;
+use self::replace::{Replacing, replaced_ids};
 use crate::{
     catalog::{
         CatalogState, QueryEntry, RelationEntry,
@@ -153,7 +153,8 @@ impl Coordinator {
                 return Err(already_exists(existing));
             }
         }
-        let (relation, query) = (RelationId(*next_id), QueryId(*next_id + 1));
+        let (relation, query) = replaced_ids(&catalog, clauses.name)
+            .unwrap_or((RelationId(*next_id), QueryId(*next_id + 1)));
         let without = match catalog.entry(clauses.name) {
             Some(entry) => catalog.without(entry),
             None => CatalogState::clone(&catalog),
@@ -173,6 +174,7 @@ impl Coordinator {
                 existing,
                 statement,
                 style,
+                reset,
             };
             return self.replace(&replacing, planned, &mut next_id);
         }
@@ -432,6 +434,15 @@ impl Coordinator {
         }
         self.publish(changed);
         Ok(())
+    }
+
+    /// Holds the state of the queries for a backup, and calls `note` at that moment: no statement changes the catalog and no step runs meanwhile.
+    pub fn freeze<T: Send + 'static>(
+        &self,
+        note: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(FrozenState, T), SqlError> {
+        let _guard = self.next_id.lock();
+        Ok(self.engine.freeze(note)?)
     }
 
     /// Commits, writes a checkpoint and stops the queries.

@@ -3,7 +3,8 @@
 //! ```text
 //! LOCK     held by the running process; says nothing when nobody holds it
 //! log/     topics
-//! state/   journal and checkpoints of the continuous queries
+//! state/   checkpoints of the continuous queries
+//! BACKUP   in a backup only: what it is of (see `restore`)
 //! ```
 
 use std::{
@@ -13,6 +14,11 @@ use std::{
 };
 
 use crate::error::ServerError;
+
+/// Folder of the topics in a data folder.
+pub const LOG: &str = "log";
+/// Folder of the queries' state in a data folder.
+pub const STATE: &str = "state";
 
 /// A data folder that this process alone uses, until dropped.
 #[derive(Debug)]
@@ -57,12 +63,12 @@ impl DataFolder {
 
     /// Folder of the topics.
     pub fn log(&self) -> PathBuf {
-        self.path.join("log")
+        self.path.join(LOG)
     }
 
     /// Folder of the queries' state.
     pub fn state(&self) -> PathBuf {
-        self.path.join("state")
+        self.path.join(STATE)
     }
 }
 

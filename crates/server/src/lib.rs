@@ -7,6 +7,7 @@
 //! `coordinator`, `pull` and `push` (catalog, snapshots, change feeds).
 
 mod append_signal;
+pub mod backup;
 mod catalog;
 mod clock;
 pub mod config;
@@ -23,6 +24,7 @@ mod purify;
 mod push;
 mod server;
 mod session;
+mod small_result;
 mod sqlstate;
 mod statement;
 pub mod telemetry;
@@ -185,6 +187,7 @@ fn open(config: Config, log_folder: &Path, state_folder: &Path) -> Result<Server
         engine: coordinator.engine(),
         config,
         log,
+        embedded: Some(embedded),
         coordinator,
         workers,
         appended,

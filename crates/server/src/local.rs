@@ -88,6 +88,7 @@ impl LocalServer {
             workers: Workers::start(1)?,
             config,
             log,
+            embedded: None,
             coordinator,
             appended,
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::execution::SessionState;
-use highwater_exec::OffsetReset;
+use highwater_exec::{EarlierResult, OffsetReset};
 use highwater_planner::{
     PlanContext, PushPlan,
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
@@ -121,6 +121,8 @@ impl Planner {
                     offset_reset: OffsetReset::Earliest,
                     begins_at: Vec::new(),
                     paused: false,
+                    revision: 0,
+                    earlier: None,
                 });
                 Ok(Planned { relation, query })
             }
@@ -141,6 +143,8 @@ impl Planner {
                     offset_reset: reset,
                     begins_at: Vec::new(),
                     paused: false,
+                    revision: 0,
+                    earlier: None,
                 };
                 Ok(Planned {
                     relation,
@@ -189,7 +193,7 @@ impl Planner {
     }
 }
 
-/// A relation as ALTER or OR REPLACE makes it: another relation, under the same name and on the same topic.
+/// A relation as ALTER or OR REPLACE makes it: another relation, under the same name and on the same topic, unless it is a table that is built anew.
 ///
 /// Queries keep the relation that they were made with. Whether a record is sound for them does not change with columns that they do not
 /// know, and a replay finds what the first run found.
@@ -219,6 +223,36 @@ impl Redeclared {
             },
             query: planned.query.map(|query| QueryEntry {
                 statement: text.to_owned(),
+                ..query
+            }),
+        }
+    }
+
+    /// A table with another query, which goes by the same ids: who reads it reads on.
+    pub fn rebuilt(
+        entry: &RelationEntry,
+        old: &QueryEntry,
+        planned: Planned,
+        text: &str,
+        style: &StatementStyle,
+        revision: u64,
+    ) -> Self {
+        let earlier = EarlierResult {
+            revision: old.revision,
+            relation: Arc::clone(&old.relation),
+        };
+        Self {
+            entry: RelationEntry {
+                relation: planned.relation,
+                statement: text.to_owned(),
+                style: style.clone(),
+                earlier: entry.earlier.clone(),
+            },
+            query: planned.query.map(|query| QueryEntry {
+                statement: text.to_owned(),
+                paused: old.paused,
+                revision,
+                earlier: Some(earlier),
                 ..query
             }),
         }
@@ -282,6 +316,8 @@ impl Inserting {
             offset_reset: self.beginning,
             begins_at: Vec::new(),
             paused: false,
+            revision: 0,
+            earlier: None,
         })
     }
 }

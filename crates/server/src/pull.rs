@@ -4,6 +4,7 @@
 //! a stream that no query reads, up to its end when the query began). It runs on the pull workers; dropping its rows ends it.
 
 mod catalog;
+mod hw_catalog;
 mod key_range;
 mod names;
 mod rewrite;
@@ -25,7 +26,7 @@ use datafusion::{
     sql::parser::Statement as DataFusionStatement,
 };
 use futures::StreamExt;
-use highwater_exec::Snapshot;
+use highwater_exec::{Engine, Snapshot};
 use highwater_storage_log::Log;
 use sqlparser::ast as std_ast;
 use tokio::sync::mpsc;
@@ -52,6 +53,8 @@ pub struct PullContext {
     pub catalog: Arc<CatalogState>,
     /// Streams.
     pub log: Arc<dyn Log>,
+    /// What `hw_catalog` tells of.
+    pub engine: Arc<Engine>,
     /// Functions and settings of the session; its catalog is replaced.
     pub state: SessionState,
 }
@@ -69,7 +72,8 @@ impl PullContext {
         rewrite::unqualify_functions(&mut query);
         let names = OutputNames::assign(&mut query);
         let mut state = self.state;
-        state.register_catalog_list(catalog::databases(self.snapshot, self.catalog, self.log));
+        let databases = catalog::databases(self.snapshot, self.catalog, self.log, self.engine);
+        state.register_catalog_list(databases);
         let statement = DataFusionStatement::Statement(Box::new(std_ast::Statement::Query(query)));
         let plan = state.statement_to_plan(statement).await?;
         Ok(PullQuery { state, plan, names })

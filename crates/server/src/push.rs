@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow::{datatypes::SchemaRef, record_batch::RecordBatch};
 use highwater_exec::{Engine, OffsetReset, SubscribeOptions, SubscriptionId};
 use highwater_planner::PushPlan;
-use highwater_sql::ast::Query;
+use highwater_sql::{Emit, ast::Query};
 
 use crate::{
     session::{Notice, RowStream, Rows, Session, SessionResult, blocking},
@@ -47,7 +47,8 @@ pub async fn run(
     let rows = ChangeRows::new(&plan.plan);
     let schema = rows.schema();
     // Following the changes is what a push query is for, so it begins with the next one unless told otherwise.
-    let from_beginning = session.variables.offset_reset() == Some(OffsetReset::Earliest);
+    let from_beginning = query.emit == Some(Emit::Snapshot)
+        || session.variables.offset_reset() == Some(OffsetReset::Earliest);
     let (feed, reader) = feed::bounded(session.server.config.push_buffer_bytes);
     let engine = Arc::clone(&session.server.engine);
     let subscription =

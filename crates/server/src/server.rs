@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highwater_exec::Engine;
-use highwater_storage_log::Log;
+use highwater_storage_log::{EmbeddedLog, Log};
 
 use crate::{
     append_signal::AppendSignal, config::Config, coordinator::Coordinator, worker::Workers,
@@ -15,6 +15,8 @@ pub struct Server {
     pub config: Config,
     /// The topics.
     pub log: Arc<dyn Log>,
+    /// The same log as what a backup copies; none where it lives in memory.
+    pub embedded: Option<Arc<EmbeddedLog>>,
     /// The continuous queries.
     pub engine: Arc<Engine>,
     /// Owner of the catalog and of every change to it.

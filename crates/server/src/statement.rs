@@ -1,6 +1,7 @@
 //! Running statements: each family in its own file, chosen here.
 
 mod assert;
+mod backup;
 mod copy;
 mod copy_text;
 pub(crate) mod cursor;
@@ -11,7 +12,6 @@ mod functions;
 mod insert;
 mod print;
 mod query;
-mod rows;
 mod show;
 mod topics;
 pub(crate) mod transaction;
@@ -111,6 +111,7 @@ pub(crate) async fn run(
         Statement::AlterSystem { name, value } => {
             variable::alter_system(session, name, value.clone()).await
         }
+        Statement::Backup(folder) => backup::run(session, folder).await,
         Statement::AlterTopic(alter) => topics::alter(session, alter).await,
         Statement::Assert(assert) => assert::run(session, assert).await,
         Statement::RunScript(_) => Err(SqlError::unsupported(
@@ -178,6 +179,7 @@ pub(crate) async fn describe(
         | Statement::Alter(_)
         | Statement::AlterSystem { .. }
         | Statement::AlterTopic(_)
+        | Statement::Backup(_)
         | Statement::Define { .. }
         | Statement::Undefine(_)
         | Statement::Assert(_)

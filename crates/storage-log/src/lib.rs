@@ -30,7 +30,7 @@ pub use batch::{
 };
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskFile, DiskLock, FileDisk, MemoryDisk};
-pub use embedded::{EmbeddedLog, Finding, Severity, VerifyReport, verify};
+pub use embedded::{EmbeddedLog, Finding, LogBackup, Severity, VerifyReport, verify};
 pub use error::{ErrorKind, LogError, LogResult};
 pub use log::{
     AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionId, PartitionOffsets,

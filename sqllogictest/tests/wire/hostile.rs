@@ -3,9 +3,12 @@
 
 use std::{
     fs,
+    pin::pin,
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
+use futures::SinkExt;
 use highwater_sqllogictest::{Endpoint, ServerProcess};
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -43,6 +46,24 @@ fn probe(endpoint: &Endpoint) -> (JoinHandle<Duration>, tokio::sync::oneshot::Se
         longest
     });
     (task, stop)
+}
+
+/// Nobody waited long meanwhile, and the server has not grown much.
+async fn check_after(
+    server: &ServerProcess,
+    before: u64,
+    probe: JoinHandle<Duration>,
+    stop: tokio::sync::oneshot::Sender<()>,
+) {
+    stop.send(()).expect("the probe runs");
+    let longest = probe.await.expect("no panic");
+    assert!(longest < LONGEST_PROBE, "others waited for {longest:?}");
+    check_memory(server, before);
+}
+
+fn check_memory(server: &ServerProcess, before: u64) {
+    let grown = resident(server).saturating_sub(before);
+    assert!(grown < MOST_MEMORY, "{} MiB", grown >> 20);
 }
 
 /// The SQLSTATE of what a text gives, `00000` for success.
@@ -132,11 +153,7 @@ async fn statements_out_of_proportion_end_in_an_error() {
         let refused = expected != "00000" && got.starts_with("54");
         assert!(got == expected || refused, "{start}: {got}");
     }
-    stop.send(()).expect("the probe runs");
-    let longest = probe.await.expect("no panic");
-    assert!(longest < LONGEST_PROBE, "others waited for {longest:?}");
-    let grown = resident(&server).saturating_sub(before);
-    assert!(grown < MOST_MEMORY, "{} MiB", grown >> 20);
+    check_after(&server, before, probe, stop).await;
 }
 
 #[tokio::test]
@@ -151,6 +168,10 @@ async fn expressions_out_of_proportion_end_in_an_error_or_a_value() {
         "SELECT GENERATE_SERIES(1, 1000000000000)",
         "SELECT GENERATE_SERIES(1, 1000000000)",
         "SELECT RANGE(1000000000)",
+        "SELECT GENERATE_SERIES(DATE '0001-01-01', DATE '9999-12-31', INTERVAL '1 day')",
+        "SELECT GENERATE_SERIES(TIMESTAMP '2000-01-01', TIMESTAMP '2200-01-01', INTERVAL '1 nanosecond')",
+        "SELECT GENERATE_SERIES(DATE '2000-01-01', DATE '2001-01-01', INTERVAL '1 month -31 days')",
+        "SELECT RANGE(TIMESTAMP '2000-01-01', TIMESTAMP '2001-01-01', INTERVAL '1 day -24 hours')",
         "SELECT ARRAY_REPEAT(1, 1000000000)",
         "SELECT ARRAY_RESIZE(ARRAY[1], 1000000000, 0)",
         "SELECT REGEXP_EXTRACT('(a*)*(a*)*(a*)*b', REPEAT('a', 10000))",
@@ -181,8 +202,7 @@ async fn expressions_out_of_proportion_end_in_an_error_or_a_value() {
         "16000000"
     );
     assert_eq!(one(&client, "SELECT 1").await, "1");
-    let grown = resident(&server).saturating_sub(before);
-    assert!(grown < MOST_MEMORY, "{} MiB", grown >> 20);
+    check_memory(&server, before);
 }
 
 #[tokio::test]
@@ -234,11 +254,70 @@ async fn records_out_of_proportion_are_rejected_and_stop_nothing() {
     assert_ne!(one(&client, "SELECT COUNT(*) FROM copies").await, "0");
     let rejected = one(&client, "SELECT COUNT(*) FROM processing_log").await;
     assert!(rejected.parse::<u32>().expect("a count") >= 6, "{rejected}");
-    stop.send(()).expect("the probe runs");
-    let longest = probe.await.expect("no panic");
-    assert!(longest < LONGEST_PROBE, "others waited for {longest:?}");
-    let grown = resident(&server).saturating_sub(before);
-    assert!(grown < MOST_MEMORY, "{} MiB", grown >> 20);
+    check_after(&server, before, probe, stop).await;
+}
+
+/// Sends one record as a line of COPY; answers the SQLSTATE.
+async fn copy(client: &Client, record: &str) -> String {
+    let sink = client.copy_in("COPY raw FROM STDIN").await;
+    let mut sink = pin!(sink.expect("COPY begins"));
+    let line = format!("{record}\n");
+    for piece in line.as_bytes().chunks(1 << 20) {
+        // What the server has refused is read no further.
+        if sink.send(Bytes::copy_from_slice(piece)).await.is_err() {
+            break;
+        }
+    }
+    match sink.finish().await {
+        Ok(_) => "00000".to_owned(),
+        Err(error) => {
+            let code = error.code().map(|state| state.code().to_owned());
+            code.unwrap_or_else(|| panic!("COPY ends the connection: {error}"))
+        }
+    }
+}
+
+/// What no statement can hold comes by COPY, into a topic that takes it.
+#[tokio::test]
+async fn records_of_many_megabytes_are_rejected_or_read() {
+    let (server, endpoint, client) = server_with_stream().await;
+    client
+        .batch_execute(
+            "ALTER TOPIC s SET (max_message_bytes = 33554432); \
+             CREATE STREAM raw (line VARCHAR) WITH (kafka_topic = 's', value_format = 'KAFKA', key_format = 'NONE'); \
+             CREATE STREAM tree (v BIGINT, m MAP<VARCHAR, INT>, t VARCHAR) \
+                WITH (kafka_topic = 's', value_format = 'JSON', key_format = 'NONE'); \
+             CREATE TABLE sizes AS SELECT v, COUNT(*) AS n FROM tree GROUP BY v",
+        )
+        .await
+        .expect("the streams are made");
+    let before = resident(&server);
+    let (probe, stop) = probe(&endpoint);
+    let keys: Vec<String> = (0..1_000_000)
+        .map(|number| format!("\"{number}\":1"))
+        .collect();
+    let keys = keys.join(",");
+    for (record, expected) in [
+        (format!("{{\"v\": 1, \"m\": {{{keys}}}}}"), "00000"),
+        (format!("{{\"v\": 2, {keys}}}"), "00000"),
+        (format!("{{\"v\": {}}}", "9".repeat(1_000_000)), "00000"),
+        (
+            format!("{{\"v\": 3, \"t\": \"{}\"}}", "x".repeat(15 << 20)),
+            "00000",
+        ),
+        ("[".repeat(10_000_000), "00000"),
+        ("x".repeat(100 << 20), "54000"),
+    ] {
+        let start: String = record.chars().take(40).collect();
+        assert_eq!(copy(&client, &record).await, expected, "{start}");
+    }
+    for v in 1..=3 {
+        let sql = format!("SELECT n FROM sizes WHERE v = {v}");
+        assert_eq!(one(&client, &sql).await, "1", "{v}");
+    }
+    let rejected = one(&client, "SELECT COUNT(*) FROM processing_log").await;
+    assert_eq!(rejected, "2", "the number and the brackets");
+    check_after(&server, before, probe, stop).await;
 }
 
 #[tokio::test]
@@ -283,8 +362,7 @@ async fn graphs_out_of_proportion_end_in_an_error_or_work() {
         .await
         .expect("a setting");
     assert_eq!(one(&client, "SELECT 1").await, "1");
-    let grown = resident(&server).saturating_sub(before);
-    assert!(grown < MOST_MEMORY, "{} MiB", grown >> 20);
+    check_memory(&server, before);
 }
 
 /// NaN is one key, 0.0 and -0.0 are what SQL says: equal.

@@ -1,5 +1,6 @@
 //! What a case cannot say: latency, cancellation, drivers' ways of reading, the process, and the flights example.
 
+mod backup;
 mod bank;
 mod catch_up;
 mod copy;

@@ -8,10 +8,11 @@
 //! INVARIANT: merging doubles: a run is merged into its elder only when the elder is at most twice as large, so a row is copied
 //! O(log n) times between two checkpoints.
 
-use std::{iter::Peekable, ops::Bound, sync::Arc, vec::IntoIter};
+use std::{cmp::Ordering, iter::Peekable, ops::Bound, sync::Arc, vec::IntoIter};
 
 use arrow::{
-    array::{Array, ArrayRef},
+    array::{Array, ArrayRef, new_null_array},
+    compute::interleave_record_batch,
     datatypes::SchemaRef,
     record_batch::RecordBatch,
     row::{RowConverter, Rows, SortField},
@@ -35,6 +36,7 @@ const SCAN_BATCH: usize = 8192;
 pub struct RowCodec {
     schema: SchemaRef,
     key_columns: Vec<usize>,
+    /// Columns that are kept beside the key; those in neither were added since the rows were written, and are NULL.
     value_columns: Vec<usize>,
     key: RowConverter,
     /// One converter a key column: an encoded key is the concatenation of its columns.
@@ -45,9 +47,21 @@ pub struct RowCodec {
 impl RowCodec {
     /// A codec for rows of `schema` (without the hidden event time) with the given key columns.
     pub fn new(schema: &SchemaRef, key_columns: &[usize]) -> ExecResult<Self> {
+        Self::of_earlier(schema, schema, key_columns)
+    }
+
+    /// A codec for rows that were written with the columns `stored`, and are read and compared as rows of `schema`, which may have more columns
+    /// at its end.
+    pub fn of_earlier(
+        stored: &SchemaRef,
+        schema: &SchemaRef,
+        key_columns: &[usize],
+    ) -> ExecResult<Self> {
+        let rowtime = schema.fields().len();
         let schema = with_rowtime(schema);
-        let value_columns: Vec<usize> = (0..schema.fields().len())
+        let value_columns: Vec<usize> = (0..stored.fields().len())
             .filter(|column| !key_columns.contains(column))
+            .chain([rowtime])
             .collect();
         let field = |&column: &usize| SortField::new(schema.field(column).data_type().clone());
         let key = RowConverter::new(key_columns.iter().map(field).collect())?;
@@ -115,14 +129,14 @@ impl RowCodec {
                 columns[column] = Some(array);
             }
         }
+        let count = columns.iter().flatten().next().map_or(0, Array::len);
         let columns = columns
             .into_iter()
-            .map(|column| {
-                column.ok_or_else(|| {
-                    ExecError::Internal("a table column is in neither key nor value".into())
-                })
+            .zip(self.schema.fields())
+            .map(|(column, field)| {
+                column.unwrap_or_else(|| new_null_array(field.data_type(), count))
             })
-            .collect::<ExecResult<Vec<_>>>()?;
+            .collect();
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 
@@ -201,6 +215,18 @@ impl TableStore {
     /// How rows are encoded.
     pub fn codec(&self) -> &Arc<RowCodec> {
         &self.codec
+    }
+
+    /// Writes rows in another form from now on. Those that are there must be replaced with the next changes, or be of that form.
+    pub fn set_codec(&mut self, codec: Arc<RowCodec>) {
+        self.codec = codec;
+    }
+
+    /// Makes the table what it was at an earlier version.
+    pub fn restore(&mut self, version: &TableVersion) -> ExecResult<()> {
+        let changes = difference(&self.version(), version)?;
+        self.codec = Arc::clone(&version.codec);
+        self.apply(&changes.iter().collect::<Vec<_>>())
     }
 
     /// Where its rows stand in the database.
@@ -423,30 +449,79 @@ impl TableScan {
     }
 }
 
-/// The rows of `table` that `other` has not, or has otherwise, as changes with the given diff.
-pub fn difference(table: &TableVersion, other: &TableVersion, diff: i8) -> ExecResult<Vec<Delta>> {
-    let mut scan = table.scan(None)?;
+/// What makes `new` of `old`, in key order: a row that changed is taken back right before it is given anew.
+pub fn difference(old: &TableVersion, new: &TableVersion) -> ExecResult<Vec<Delta>> {
+    let (mut old_rows, mut new_rows) = (old.scan(None)?, new.scan(None)?);
+    let (mut before, mut after) = (old_rows.next_entry()?, new_rows.next_entry()?);
     let mut deltas = Vec::new();
+    let mut changes = RowChanges::default();
     loop {
-        let mut rows = Vec::new();
-        while rows.len() < SCAN_BATCH {
-            let Some((key, value)) = scan.next_entry()? else {
-                break;
-            };
-            let same = lookup(&other.runs, other.base.as_deref(), other.prefix, &key)?;
-            if same.as_deref() != Some(value.as_slice()) {
-                rows.push((key, value));
+        let order = match (&before, &after) {
+            (None, None) => break,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+        };
+        let gone = match order {
+            Ordering::Less | Ordering::Equal => {
+                std::mem::replace(&mut before, old_rows.next_entry()?)
+            }
+            Ordering::Greater => None,
+        };
+        let come = match order {
+            Ordering::Greater | Ordering::Equal => {
+                std::mem::replace(&mut after, new_rows.next_entry()?)
+            }
+            Ordering::Less => None,
+        };
+        if gone != come {
+            changes.push(gone, come);
+        }
+        if changes.order.len() >= SCAN_BATCH {
+            deltas.push(std::mem::take(&mut changes).into_delta(old, new)?);
+        }
+    }
+    if !changes.order.is_empty() {
+        deltas.push(changes.into_delta(old, new)?);
+    }
+    Ok(deltas)
+}
+
+/// Rows that two versions of a table do not share.
+#[derive(Default)]
+struct RowChanges {
+    /// Rows of the old version, and of the new one.
+    rows: [Vec<(Vec<u8>, Vec<u8>)>; 2],
+    /// In which order they stand in the delta: version and position.
+    order: Vec<(usize, usize)>,
+}
+
+impl RowChanges {
+    fn push(&mut self, gone: Option<(Vec<u8>, Vec<u8>)>, come: Option<(Vec<u8>, Vec<u8>)>) {
+        for (version, row) in [gone, come].into_iter().enumerate() {
+            if let Some(row) = row {
+                self.order.push((version, self.rows[version].len()));
+                self.rows[version].push(row);
             }
         }
-        if rows.is_empty() {
-            return Ok(deltas);
-        }
-        let batch = table.codec.decode(
-            rows.iter()
-                .map(|(key, value)| (key.as_slice(), value.as_slice())),
-        )?;
-        let diffs = (diff < 0).then(|| vec![diff; batch.num_rows()].into());
-        deltas.push(Delta::new(batch, diffs));
+    }
+
+    fn into_delta(self, old: &TableVersion, new: &TableVersion) -> ExecResult<Delta> {
+        let decode = |version: &TableVersion, rows: &[(Vec<u8>, Vec<u8>)]| {
+            let rows = rows.iter();
+            version
+                .codec
+                .decode(rows.map(|(key, value)| (key.as_slice(), value.as_slice())))
+        };
+        let [gone, come] = &self.rows;
+        let (gone, come) = (decode(old, gone)?, decode(new, come)?);
+        let rows = interleave_record_batch(&[&gone, &come], &self.order)?;
+        let diffs: Vec<i8> = self
+            .order
+            .iter()
+            .map(|&(version, _)| if version == 0 { -1 } else { 1 })
+            .collect();
+        Ok(Delta::new(rows, Some(diffs.into())))
     }
 }
 

@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     oracle,
-    world::{Row, World},
+    world::{Cut, Row, World},
 };
 
 const BIDS: &str = "CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')";
@@ -133,8 +133,96 @@ fn a_resume_on_a_full_disk_fails_and_a_later_one_loses_nothing() {
             ["1|498", "2|1", "3|1"],
             "crash: {crash}"
         );
+        world.check_topic("counts");
+        world.check_topic("twice");
         world.restart();
         assert_eq!(world.table("counts"), counts(&world), "crash: {crash}");
+        world.stop();
+    }
+}
+
+const OTHER_COUNTS: &str =
+    "SELECT bidder, COUNT(*) AS n, MAX(price) AS most FROM bids WHERE bidder <> 2 GROUP BY bidder";
+
+/// A table with a reader, and rows of which the other query has one less, one like it was, and two that differ.
+fn world_with_spread() -> World {
+    let mut world = world_with_counts();
+    world.create("CREATE TABLE spread AS SELECT n, COUNT(*) AS bidders FROM counts GROUP BY n");
+    world.insert(&[row(1), row(2), row(1), row(3)]);
+    assert_eq!(world.table("spread"), ["1|2", "2|1"]);
+    world
+}
+
+fn check_replaced(world: &mut World, cut: Option<Cut>) {
+    assert_eq!(world.table("counts"), ["1|2|1", "3|1|3"], "{cut:?}");
+    assert_eq!(world.table("spread"), ["1|1", "2|1"], "{cut:?}");
+    world.insert(&[row(2), row(3), row(4)]);
+    world.restart();
+    let expected = ["1|2|1", "3|2|3", "4|1|4"];
+    assert_eq!(world.table("counts"), expected, "{cut:?}");
+    assert_eq!(world.table("spread"), ["1|1", "2|2"], "{cut:?}");
+    world.check_topic("counts");
+    world.check_topic("spread");
+}
+
+#[test]
+fn a_replaced_table_is_built_anew_wherever_the_power_goes() {
+    let sql = format!("CREATE TABLE counts AS {OTHER_COUNTS}");
+    let mut random = StdRng::seed_from_u64(5);
+    let mut world = world_with_spread();
+    world
+        .replace_table("counts", &sql, Some(Cut::Paused), &mut random)
+        .expect("no more than a pause");
+    assert_eq!(world.table("counts"), ["1|2", "2|1", "3|1"]);
+    world
+        .replace_table("counts", &sql, None, &mut random)
+        .expect("a replacement");
+    check_replaced(&mut world, None);
+    world.stop();
+    let mut changes = 0;
+    loop {
+        for cut in [Cut::Recorded, Cut::After(changes)] {
+            let mut random = StdRng::seed_from_u64(changes);
+            let mut world = world_with_spread();
+            let done = world.replace_table("counts", &sql, Some(cut), &mut random);
+            check_replaced(&mut world, Some(cut));
+            world.stop();
+            if cut != Cut::Recorded && done.is_ok() {
+                assert!(changes > 1, "a replacement writes to the log");
+                return;
+            }
+        }
+        changes += 1;
+    }
+}
+
+#[test]
+fn a_replacement_on_a_full_disk_leaves_the_table_as_it_was() {
+    let mut random = StdRng::seed_from_u64(6);
+    let sql = format!("CREATE TABLE counts AS {OTHER_COUNTS}");
+    for room in [0, 100, 200, 300, 400, 600] {
+        let mut world = world_with_spread();
+        world.leave_room(Some(room));
+        let replaced = world.replace_table("counts", &sql, None, &mut random);
+        world.leave_room(None);
+        if replaced.is_ok() {
+            check_replaced(&mut world, None);
+            world.stop();
+            continue;
+        }
+        assert_eq!(world.table("counts"), ["1|2", "2|1", "3|1"], "{room} bytes");
+        for name in ["counts", "spread"] {
+            if matches!(world.state(name), QueryState::Failed(_)) {
+                world.try_resume(name).expect("there is room");
+            }
+        }
+        world.insert(&[row(2)]);
+        assert_eq!(world.table("counts"), ["1|2", "2|2", "3|1"], "{room} bytes");
+        assert_eq!(world.table("spread"), ["1|1", "2|2"], "{room} bytes");
+        world.check_topic("counts");
+        world.check_topic("spread");
+        world.restart();
+        assert_eq!(world.table("counts"), ["1|2", "2|2", "3|1"], "{room} bytes");
         world.stop();
     }
 }

@@ -11,8 +11,8 @@ use arrow::{
 };
 use datafusion::execution::SessionStateBuilder;
 use highwater_exec::{
-    ChangeBatch, ChangeReceiver, Engine, EngineOptions, ExecError, FeedClosed, OffsetReset,
-    PersistentQuery, QueryOutput, QueryState, RelationEncoder, SubscribeOptions,
+    ChangeBatch, ChangeReceiver, EarlierResult, Engine, EngineOptions, ExecError, FeedClosed,
+    OffsetReset, PersistentQuery, QueryOutput, QueryState, RelationEncoder, SubscribeOptions,
 };
 use highwater_planner::{
     PlanContext,
@@ -94,6 +94,15 @@ pub enum Moment {
     Recorded,
     Created,
     Dropped,
+}
+
+/// Where the power goes while a table gets another query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    Paused,
+    Recorded,
+    /// So many changes of the log's disk later.
+    After(u64),
 }
 
 impl World {
@@ -323,6 +332,8 @@ impl World {
             offset_reset: OffsetReset::Earliest,
             begins_at: Vec::new(),
             paused: false,
+            revision: 0,
+            earlier: None,
         })
     }
 
@@ -507,6 +518,98 @@ impl World {
         if cut == Some(Moment::Dropped) {
             self.power_cut(random);
         }
+    }
+
+    /// Gives a table another query, as the catalog does it; the power goes at `cut`, or after so many changes of the log's disk. What the
+    /// engine says counts only if the power stays.
+    pub fn replace_table(
+        &mut self,
+        name: &str,
+        sql: &str,
+        cut: Option<Cut>,
+        random: &mut impl Rng,
+    ) -> Result<(), ExecError> {
+        let id = self.query(name);
+        let old = self.queries.iter().find(|query| query.id == id);
+        let old = old.expect("a query").clone();
+        let before = Arc::clone(old.output.relation());
+        self.engine().pause_query(id).expect("a pause");
+        if cut == Some(Cut::Paused) {
+            self.power_cut(random);
+            return Ok(());
+        }
+        let revision = std::mem::replace(&mut self.next_id, id.0);
+        let new = self.prepare(sql).expect("a query");
+        self.next_id = revision + 1;
+        let new = PersistentQuery {
+            revision,
+            earlier: Some(EarlierResult {
+                revision: old.revision,
+                relation: Arc::clone(&before),
+            }),
+            ..new
+        };
+        self.put(new.clone());
+        match cut {
+            Some(Cut::Recorded) => self.power_cut(random),
+            Some(Cut::After(changes)) => {
+                self.disk.halt_after(Some(changes));
+                let done = self.engine().replace_query(new);
+                self.power_cut(random);
+                return done;
+            }
+            Some(Cut::Paused) | None => {
+                if let Err(error) = self.engine().replace_query(new) {
+                    self.put(old);
+                    self.relations.0.insert(name.to_owned(), before);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, query: PersistentQuery) {
+        let place = self.queries.iter_mut().find(|known| known.id == query.id);
+        *place.expect("a query") = query;
+    }
+
+    /// Checks that the records of a table's topic, the last one of each key, are the rows of the table.
+    pub fn check_topic(&self, name: &str) {
+        let relation = &self.relations.0[name];
+        let mut told = BTreeMap::new();
+        for number in 0..relation.partitions {
+            let partition = TopicPartition::new(relation.topic.as_str(), number);
+            let mut from = Offset(0);
+            while from < self.log.offsets(&partition).expect("offsets").last_stable {
+                let fetch = self
+                    .log
+                    .read(&partition, from, 1 << 20, Isolation::ReadCommitted)
+                    .expect("a read");
+                for batch in &fetch.batches {
+                    for record in &batch.records().expect("records") {
+                        let record = record.expect("a record");
+                        let value = record.value.map(<[u8]>::to_vec);
+                        told.insert(record.key.map(<[u8]>::to_vec), value);
+                    }
+                }
+                from = fetch.next_offset;
+            }
+        }
+        told.retain(|_, value| value.is_some());
+        let reader = self.settle().table(relation.id).expect("a kept table");
+        let columns: Vec<usize> = (0..relation.columns.len()).collect();
+        let mut encoder = RelationEncoder::new(relation).expect("an encoder");
+        let mut kept = BTreeMap::new();
+        for batch in reader.scan(Some(&columns), &[]).expect("a scan") {
+            let batch = batch.expect("rows");
+            let rows = encoder.encode(batch.columns()).expect("records");
+            for row in 0..batch.num_rows() {
+                let (key, value) = (rows.key(row), rows.value(row));
+                kept.insert(key.map(<[u8]>::to_vec), value.map(<[u8]>::to_vec));
+            }
+        }
+        assert_eq!(told, kept, "the topic of {name}");
     }
 
     /// Removes a query that nobody reads, with its relation.

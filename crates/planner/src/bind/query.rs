@@ -49,7 +49,7 @@ pub(crate) fn bind_query(
     ctx: &PlanContext,
     purpose: Purpose,
 ) -> PlanResult<BoundQuery> {
-    check_streaming_clauses(query)?;
+    check_streaming_clauses(query, purpose)?;
     let mut body = query.body.as_ref().clone();
     let limit = match (purpose, &body.limit_clause) {
         (Purpose::Push, _) => take_limit(&mut body)?,
@@ -113,7 +113,17 @@ fn parser_options(dialect: Dialect) -> ParserOptions {
         .with_collect_spans(true)
 }
 
-fn check_streaming_clauses(query: &Query) -> PlanResult<()> {
+fn check_streaming_clauses(query: &Query, purpose: Purpose) -> PlanResult<()> {
+    if query.emit == Some(Emit::Snapshot) && purpose == Purpose::Persistent {
+        let message = "EMIT CHANGES WITH SNAPSHOT is for a query that a client watches";
+        return Err(PlanError::invalid(
+            message,
+            None,
+            Some(
+                "use EMIT CHANGES: setting auto.offset.reset says where a persistent query begins",
+            ),
+        ));
+    }
     if query.emit == Some(Emit::Final) && query.window.is_none() {
         let message = "EMIT FINAL needs a WINDOW: only a window's row is ever final";
         return Err(PlanError::invalid(

@@ -125,9 +125,25 @@ pub enum Command {
         /// By topic and partition: the first offset that the old query had not read.
         positions: Vec<(String, u32, i64)>,
     },
+    /// `CREATE OR REPLACE TABLE .. AS` in place of another query: the table is built anew, under the same ids.
+    ReplaceTable {
+        /// Id of the table.
+        relation: u64,
+        /// Canonical text.
+        statement: String,
+        /// How the text is read, and what it means.
+        language: RecordedLanguage,
+        /// The session's settings that say what holds where the text does not.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        settings: BTreeMap<String, String>,
+        /// `auto.offset.reset` of the session that ran it.
+        beginning: Beginning,
+        /// Number of the change, out of the same row as the ids.
+        revision: u64,
+    },
     /// The undoing of an ALTER or OR REPLACE that the engine refused.
     UndoChange {
-        /// Id that the relation would have had.
+        /// Id that the relation would have had, or number of the change.
         relation: u64,
     },
     /// `DROP STREAM|TABLE`, and the undoing of a CREATE that the engine refused.
@@ -266,6 +282,14 @@ mod tests {
                 relation: 103,
                 query: 104,
                 positions: vec![("t".to_owned(), 0, 17)],
+            },
+            Command::ReplaceTable {
+                relation: 100,
+                statement: "CREATE TABLE t AS SELECT a, COUNT(*) FROM s GROUP BY a".to_owned(),
+                language: Language::POSTGRES.into(),
+                settings: BTreeMap::new(),
+                beginning: Beginning::Earliest,
+                revision: 105,
             },
             Command::Drop {
                 relation: 100,

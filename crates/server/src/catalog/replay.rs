@@ -70,6 +70,9 @@ pub fn replay(log: Arc<dyn Log>, planner: &Planner) -> Result<Replayed, ServerEr
             Command::Replace {
                 relation, query, ..
             } if refused.contains(&relation) => fold.use_ids(relation, Some(query)),
+            Command::ReplaceTable { revision, .. } if refused.contains(&revision) => {
+                fold.use_ids(revision, None);
+            }
             command => fold.apply(number, command, &dropped, &ended)?,
         }
     }
@@ -192,6 +195,20 @@ impl Fold<'_> {
                     QueryId(query),
                     positions,
                 );
+                unless_gone(number, statement, planned, dropped.contains(&relation))?;
+            }
+            Command::ReplaceTable {
+                relation,
+                statement,
+                language,
+                settings,
+                beginning,
+                revision,
+            } => {
+                let style = style_of(number, &language, &settings)?;
+                self.use_ids(revision, None);
+                let beginning = beginning.into();
+                let planned = self.replace_table(relation, &statement, &style, beginning, revision);
                 unless_gone(number, statement, planned, dropped.contains(&relation))?;
             }
             // The change before it was left out.
@@ -349,6 +366,33 @@ impl Fold<'_> {
             self.catalog.remove_query(old.id);
         }
         redeclared.put_into(&mut self.catalog);
+        Ok(())
+    }
+
+    fn replace_table(
+        &mut self,
+        relation: u64,
+        text: &str,
+        style: &StatementStyle,
+        beginning: OffsetReset,
+        revision: u64,
+    ) -> Result<(), SqlError> {
+        let missing = || SqlError::internal("what it replaces is not there");
+        let id = RelationId(relation);
+        let entry = self.catalog.entry_of(id).ok_or_else(missing)?.clone();
+        let old = self.catalog.maker(id).ok_or_else(missing)?.clone();
+        let statement = planning::parse_recorded(text, style.language)?;
+        let without = self.catalog.without(&entry);
+        let then = CatalogThen {
+            catalog: &without,
+            topics: &self.topics,
+            created: None,
+        };
+        let planned = self
+            .planner
+            .plan_create(&statement, style, text, &then, id, old.id, beginning)?;
+        let rebuilt = Redeclared::rebuilt(&entry, &old, planned, text, style, revision);
+        rebuilt.put_into(&mut self.catalog);
         Ok(())
     }
 }

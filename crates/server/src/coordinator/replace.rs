@@ -4,14 +4,18 @@
 //! that it read: the new query goes on at the record where the old one stood, and what the old one wrote stays. As with ALTER, the
 //! stream then is another relation under the same name, and queries that read it before read on what they know.
 //!
-//! The old query pauses first, so that a checkpoint tells where it stands; the positions are part of the record of the change. A crash
+//! A table is built anew from what its new query reads, whatever that remembers, and what differs is sent: to its topic, to the queries that
+//! read it and to whoever watches. It keeps its ids, and with them its readers.
+//!
+//! The old query pauses first, so that a checkpoint tells where it stands; a stream's positions are part of the record of the change. A crash
 //! before the record leaves a pause that the catalog knows nothing of, which recovery ends; one after it leaves a new query that begins
-//! at the recorded positions.
+//! at the recorded positions, or a table that recovery builds anew.
 
 use std::sync::Arc;
 
+use highwater_exec::OffsetReset;
 use highwater_planner::{
-    catalog::{QueryId, Relation},
+    catalog::{QueryId, Relation, RelationId, SourceKind},
     dataflow::{DataflowPlan, Operator},
 };
 use highwater_sql::Statement;
@@ -34,6 +38,16 @@ pub(super) struct Replacing<'a> {
     pub statement: &'a Statement,
     /// How it is read.
     pub style: &'a StatementStyle,
+    /// Where its query begins to read.
+    pub reset: OffsetReset,
+}
+
+/// The ids that a CREATE OR REPLACE gives on: those of a table that a query makes.
+pub(super) fn replaced_ids(catalog: &CatalogState, name: &str) -> Option<(RelationId, QueryId)> {
+    let relation = &catalog.entry(name)?.relation;
+    let maker = catalog.maker(relation.id)?;
+    let is_table = relation.kind == SourceKind::Table && !maker.is_keeper();
+    is_table.then_some((relation.id, maker.id))
 }
 
 impl Coordinator {
@@ -58,7 +72,15 @@ impl Coordinator {
         if text == replacing.existing.statement {
             return Ok(Created::Replaced);
         }
-        check_upgrade(existing, &planned.relation, old, new)?;
+        check_result(existing, &planned.relation)?;
+        if existing.kind == SourceKind::Table {
+            check_rebuild(replacing.catalog, existing, old, new)?;
+            let revision = *next_id;
+            *next_id += 1;
+            self.rebuild(replacing, old, planned, text, revision)?;
+            return Ok(Created::Replaced);
+        }
+        check_upgrade(existing, old, new)?;
         *next_id += 2;
         let redeclared = Redeclared::new(replacing.existing, planned, &text, replacing.style);
         self.exchange(replacing, old, redeclared)?;
@@ -110,6 +132,46 @@ impl Coordinator {
         Ok(())
     }
 
+    /// Builds a table anew by another query.
+    fn rebuild(
+        &self,
+        replacing: &Replacing<'_>,
+        old: &QueryEntry,
+        planned: Planned,
+        text: String,
+        revision: u64,
+    ) -> Result<(), SqlError> {
+        let (entry, style) = (replacing.existing, replacing.style);
+        let rebuilt = Redeclared::rebuilt(entry, old, planned, &text, style, revision);
+        let Some(new) = &rebuilt.query else {
+            return Err(SqlError::internal("a query takes the place of a query"));
+        };
+        let new = new.to_persistent();
+        self.engine.pause_query(old.id)?;
+        let recorded = self.record(&Command::ReplaceTable {
+            relation: entry.relation.id.0,
+            statement: text,
+            language: style.language.into(),
+            settings: style.defaults.to_settings(),
+            beginning: replacing.reset.into(),
+            revision,
+        });
+        if let Err(error) = recorded {
+            self.engine.resume_query(old.id)?;
+            return Err(error);
+        }
+        // ORDER: recorded, then running, then visible.
+        if let Err(error) = self.engine.replace_query(new) {
+            self.record(&Command::UndoChange { relation: revision })?;
+            self.engine.resume_query(old.id)?;
+            return Err(error.into());
+        }
+        let mut changed = replacing.catalog.clone();
+        rebuilt.put_into(&mut changed);
+        self.publish(changed);
+        Ok(())
+    }
+
     /// Where a paused query stands.
     fn stopped_at(&self, query: QueryId) -> Vec<(TopicPartition, Offset)> {
         self.engine
@@ -146,26 +208,20 @@ fn replace_declared(existing: &Relation, planned: &Relation) -> Result<Created, 
     )))
 }
 
-/// Whether one query can go on for another.
-fn check_upgrade(
-    existing: &Relation,
-    planned: &Relation,
-    old: &QueryEntry,
-    new: &QueryEntry,
-) -> Result<(), SqlError> {
-    let refused = |reason: String| {
-        let name = &existing.name;
-        Err(SqlError::new(
-            code::FEATURE_NOT_SUPPORTED,
-            format!("OR REPLACE cannot change \"{name}\" like this: {reason}"),
-        )
-        .with_hint(format!(
-            "drop \"{name}\" and create it again; that reads its sources from their beginning"
-        )))
-    };
-    if planned.kind != existing.kind {
-        return refused("a stream stays a stream, and a table a table".to_owned());
-    }
+fn refused(existing: &Relation, reason: String) -> Result<(), SqlError> {
+    let name = &existing.name;
+    Err(SqlError::new(
+        code::FEATURE_NOT_SUPPORTED,
+        format!("OR REPLACE cannot change \"{name}\" like this: {reason}"),
+    )
+    .with_hint(format!(
+        "drop \"{name}\" and create it again; that reads its sources from their beginning"
+    )))
+}
+
+/// Whether a stream's query can go on for another.
+fn check_upgrade(existing: &Relation, old: &QueryEntry, new: &QueryEntry) -> Result<(), SqlError> {
+    let refused = |reason| refused(existing, reason);
     for (query, whose) in [(old, "the old"), (new, "the new")] {
         if let Some(memory) = remembers(&query.plan) {
             return refused(format!(
@@ -179,6 +235,47 @@ fn check_upgrade(
             sources(&new.plan).join(", "),
             sources(&old.plan).join(", ")
         ));
+    }
+    Ok(())
+}
+
+/// Whether a table can be built anew by another query: one that reads only what was there before the table, so no two tables ever wait for each
+/// other.
+fn check_rebuild(
+    catalog: &CatalogState,
+    existing: &Relation,
+    old: &QueryEntry,
+    new: &QueryEntry,
+) -> Result<(), SqlError> {
+    if old.paused {
+        let name = &existing.name;
+        return Err(SqlError::new(
+            code::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "cannot replace \"{name}\": its query {} is paused",
+                old.name
+            ),
+        )
+        .with_hint(format!("RESUME {} first", old.name)));
+    }
+    let younger = new.plan.sources().find(|source| {
+        let maker = catalog.maker(source.id);
+        maker.is_some_and(|maker| maker.id > old.id)
+    });
+    match younger {
+        Some(source) => refused(
+            existing,
+            format!("it would read \"{}\", which was made after it", source.name),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Whether the columns and the topic of a relation can become those of another.
+fn check_result(existing: &Relation, planned: &Relation) -> Result<(), SqlError> {
+    let refused = |reason| refused(existing, reason);
+    if planned.kind != existing.kind {
+        return refused("a stream stays a stream, and a table a table".to_owned());
     }
     for (position, column) in existing.columns.iter().enumerate() {
         match planned.columns.get(position) {
@@ -233,6 +330,10 @@ fn changed_property(existing: &Relation, planned: &Relation) -> Option<&'static 
         Some("value format")
     } else if planned.timestamp != existing.timestamp {
         Some("timestamp column")
+    } else if planned.window.map(|window| window.shape)
+        != existing.window.map(|window| window.shape)
+    {
+        Some("window")
     } else {
         None
     }

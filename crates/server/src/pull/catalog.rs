@@ -1,4 +1,4 @@
-//! Our catalog as DataFusion sees it: one database, one schema, tables of one snapshot.
+//! Our catalog as DataFusion sees it: one database, the relations in one schema at one snapshot, and beside them what the server tells of itself.
 
 use std::{fmt, sync::Arc};
 
@@ -7,16 +7,20 @@ use datafusion::{
     error::Result,
     logical_expr::TableType,
 };
-use highwater_exec::Snapshot;
+use highwater_exec::{Engine, Snapshot};
 use highwater_planner::catalog::{Catalog, Relation, SourceKind};
 use highwater_storage_log::Log;
 
-use super::{stream::StreamTable, table::SnapshotTable};
+use super::{
+    hw_catalog::{HW_CATALOG, HwCatalog},
+    stream::StreamTable,
+    table::SnapshotTable,
+};
 use crate::{catalog::CatalogState, sqlstate::SqlError, sqlstate::code};
 
 /// Name of the only database.
 pub const DATABASE: &str = "highwater";
-/// Name of the only schema.
+/// Name of the schema of all relations.
 pub const SCHEMA: &str = "public";
 
 /// The list that holds [`DATABASE`].
@@ -24,6 +28,7 @@ pub fn databases(
     snapshot: Snapshot,
     catalog: Arc<CatalogState>,
     log: Arc<dyn Log>,
+    engine: Arc<Engine>,
 ) -> Arc<dyn CatalogProviderList> {
     Arc::new(Databases {
         database: Arc::new(Database {
@@ -32,6 +37,7 @@ pub fn databases(
                 catalog,
                 log,
             }),
+            engine,
         }),
     })
 }
@@ -59,18 +65,35 @@ impl CatalogProviderList for Databases {
     }
 }
 
-#[derive(Debug)]
 struct Database {
     schema: Arc<Relations>,
+    engine: Arc<Engine>,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").finish_non_exhaustive()
+    }
 }
 
 impl CatalogProvider for Database {
     fn schema_names(&self) -> Vec<String> {
-        vec![SCHEMA.to_owned()]
+        vec![SCHEMA.to_owned(), HW_CATALOG.to_owned()]
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        (name == SCHEMA).then(|| Arc::clone(&self.schema) as Arc<dyn SchemaProvider>)
+        if name == SCHEMA {
+            return Some(Arc::clone(&self.schema) as Arc<dyn SchemaProvider>);
+        }
+        name.eq_ignore_ascii_case(HW_CATALOG).then(|| {
+            Arc::new(HwCatalog {
+                upper: name != HW_CATALOG,
+                catalog: Arc::clone(&self.schema.catalog),
+                engine: Arc::clone(&self.engine),
+                snapshot: self.schema.snapshot.clone(),
+                log: Arc::clone(&self.schema.log),
+            }) as Arc<dyn SchemaProvider>
+        })
     }
 }
 

@@ -95,6 +95,8 @@ codes! {
     DUPLICATE_PREPARED_STATEMENT = "42P05";
     /// The relation is there already.
     DUPLICATE_TABLE = "42P07";
+    /// A name that cannot be one.
+    INVALID_NAME = "42602";
     /// A name that is taken by the language.
     RESERVED_NAME = "42939";
     /// A query that breaks a rule of SQL.
@@ -125,6 +127,10 @@ codes! {
     ADMIN_SHUTDOWN = "57P01";
     /// The server cannot take this now.
     CANNOT_CONNECT_NOW = "57P03";
+    /// A file or folder that is not there.
+    UNDEFINED_FILE = "58P01";
+    /// A file or folder that is there already.
+    DUPLICATE_FILE = "58P02";
     /// The operating system refused.
     IO_ERROR = "58030";
     /// What ASSERT says does not hold.

@@ -8,11 +8,12 @@ use highwater_planner::{
 
 use highwater_sql::Describe;
 
-use super::{functions, rows::SmallResult, topics, unknown_relation};
+use super::{functions, topics, unknown_relation};
 use crate::{
     catalog::{CatalogState, RelationEntry},
     server::Server,
     session::{Rows, Session, SessionResult},
+    small_result::SmallResult,
 };
 
 /// Tag of all forms.

@@ -13,11 +13,12 @@ use highwater_sql::{
     ast::{Explain, ExplainTarget, Query},
 };
 
-use super::{query::pull_context, rows::SmallResult, show::state, write::relation};
+use super::{query::pull_context, show::state, write::relation};
 use crate::{
     coordinator::unknown_query,
     planning::Planned,
     session::{Rows, Session, SessionResult},
+    small_result::SmallResult,
     sqlstate::SqlError,
 };
 

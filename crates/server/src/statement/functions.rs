@@ -5,9 +5,9 @@
 use datafusion::{execution::SessionState, logical_expr::Documentation};
 use highwater_functions::{Category, Dialect, FunctionDoc, Variant, catalog};
 
-use super::rows::SmallResult;
 use crate::{
     session::{Rows, Session, SessionResult},
+    small_result::SmallResult,
     sqlstate::{SqlError, code},
 };
 

@@ -77,6 +77,7 @@ pub async fn pull_context(session: &mut Session) -> SessionResult<PullContext> {
         snapshot,
         catalog,
         log,
+        engine: Arc::clone(&session.server.engine),
         state: session.state(),
     })
 }
@@ -109,6 +110,7 @@ pub async fn describe(
     let context = PullContext {
         snapshot: session.server.engine.snapshot(),
         log: Arc::clone(&session.server.log),
+        engine: Arc::clone(&session.server.engine),
         state: session.state(),
         catalog,
     };

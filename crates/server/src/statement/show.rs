@@ -9,10 +9,11 @@ use highwater_planner::{
 };
 use highwater_sql::ast::Show;
 
-use super::{describe, functions, rows::SmallResult, topics};
+use super::{describe, functions, topics};
 use crate::{
     server::Server,
     session::{Rows, Session, SessionResult},
+    small_result::SmallResult,
 };
 
 /// Tag of all results of this family.

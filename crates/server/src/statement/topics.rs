@@ -6,11 +6,11 @@ use highwater_planner::catalog::{Catalog, Relation};
 use highwater_sql::AlterTopic;
 use highwater_storage_log::{Log, TopicChange, TopicConfig, TopicPartition};
 
-use super::rows::SmallResult;
 use crate::{
     catalog::{CatalogState, builtin::INTERNAL_PREFIX},
     server::Server,
     session::{Outcome, Rows, Session, SessionResult, blocking},
+    small_result::SmallResult,
     sqlstate::{SqlError, code},
 };
 

@@ -67,6 +67,8 @@ pub enum Statement {
         /// New value as text; `None` for DEFAULT.
         value: Option<String>,
     },
+    /// `BACKUP TO 'folder'`: a copy of all topics and of the queries' state, on the server's disk.
+    Backup(String),
     /// `ALTER TOPIC name SET (setting = value, ..)`, `ALTER TOPIC name RESET (setting, ..)`.
     AlterTopic(AlterTopic),
     /// `DEFINE name = 'value'`: what `${name}` stands for from now on.

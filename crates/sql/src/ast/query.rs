@@ -27,6 +27,8 @@ pub struct Query {
 pub enum Emit {
     /// Every change.
     Changes,
+    /// What is there first, then every change.
+    Snapshot,
     /// A window's result once, when it closes.
     Final,
 }

@@ -127,6 +127,7 @@ impl Display for Spelled<'_, Statement> {
             Statement::AlterSystem { name, value: None } => {
                 write!(f, "ALTER SYSTEM {} = DEFAULT", quote_literal(name))
             }
+            Statement::Backup(folder) => write!(f, "BACKUP TO {}", quote_literal(folder)),
             Statement::AlterTopic(alter) => alter.fmt(f),
             Statement::Define { name, value } => {
                 write!(f, "DEFINE {} = {}", variable(name), quote_literal(value))

@@ -44,6 +44,7 @@ impl Display for Emit {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         f.write_str(match self {
             Self::Changes => "EMIT CHANGES",
+            Self::Snapshot => "EMIT CHANGES WITH SNAPSHOT",
             Self::Final => "EMIT FINAL",
         })
     }

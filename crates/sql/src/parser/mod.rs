@@ -162,6 +162,7 @@ fn statement(cursor: &mut Cursor) -> Result<Statement, SqlError> {
         "define" => session::define(cursor),
         "undefine" => session::undefine(cursor),
         "run" => session::run_script(cursor),
+        "backup" => session::backup(cursor),
         "set" => session::set(cursor),
         "unset" | "reset" => session::unset(cursor),
         "deallocate" => session::deallocate(cursor),

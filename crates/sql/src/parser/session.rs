@@ -195,6 +195,14 @@ pub(super) fn run_script(cursor: &mut Cursor) -> Result<Statement, SqlError> {
     Ok(Statement::RunScript(file))
 }
 
+/// `BACKUP TO 'folder'`.
+pub(super) fn backup(cursor: &mut Cursor) -> Result<Statement, SqlError> {
+    cursor.expect("backup")?;
+    cursor.expect("to")?;
+    let folder = cursor.expect_string("the name of a folder in single quotes")?;
+    Ok(Statement::Backup(folder))
+}
+
 /// `=` or TO.
 fn expect_assignment(cursor: &mut Cursor) -> Result<(), SqlError> {
     match cursor.accept_token(&Token::Eq) || cursor.accept("to") {

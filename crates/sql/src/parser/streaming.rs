@@ -131,6 +131,7 @@ fn find(origin: Origin, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
             Clause::Within(_) => end_of_within(origin, tokens, at + 1)?,
             Clause::Window => expect_close(origin, tokens, at + 2)? + 1,
             Clause::PartitionBy => end_of_list(tokens, at + 2),
+            Clause::Emit(Emit::Snapshot) => at + 4,
             Clause::Emit(_) => at + 2,
         };
         if found.len() == MAX_CLAUSES {
@@ -166,6 +167,9 @@ fn clause_at(tokens: &[TokenWithSpan], at: usize, joins: usize) -> Option<Clause
     }
     if is_any(tokens, at, &["emit"]) && !operand_is_due(tokens, at) {
         if is_any(tokens, at + 1, &["changes"]) {
+            if is_any(tokens, at + 2, &["with"]) && is_any(tokens, at + 3, &["snapshot"]) {
+                return Some(Clause::Emit(Emit::Snapshot));
+            }
             return Some(Clause::Emit(Emit::Changes));
         }
         if is_any(tokens, at + 1, &["final"]) {

@@ -144,6 +144,7 @@ pub fn session() -> BoxedStrategy<Statement> {
             })
         }),
         text().prop_map(Statement::RunScript),
+        text().prop_map(Statement::Backup),
     ]
     .boxed()
 }

@@ -196,7 +196,7 @@ pub fn window() -> BoxedStrategy<Option<Window>> {
 }
 
 pub fn emit() -> impl Strategy<Value = Option<Emit>> {
-    option::of(select(vec![Emit::Changes, Emit::Final]))
+    option::of(select(vec![Emit::Changes, Emit::Snapshot, Emit::Final]))
 }
 
 pub fn parsed(text: &str) -> Statement {

@@ -6,7 +6,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -17,7 +17,7 @@ use crate::{
     clock::{Clock, SystemClock},
     disk::{Disk, DiskLock, FileDisk, MemoryDisk},
     embedded::{
-        Environment,
+        Environment, LogBackup,
         handles::FileCache,
         layout,
         pace::Pace,
@@ -107,6 +107,7 @@ impl EmbeddedLog {
             indexes,
             pace: Pace::default(),
             stopping: AtomicBool::new(false),
+            backups: AtomicUsize::new(0),
         });
         let StoredTopics { topics, damaged } = topics::open_all(&environment)?;
         let by_name = topics
@@ -174,6 +175,17 @@ impl EmbeddedLog {
         let topic = self.inner.topics.read().get(&partition.topic).cloned();
         let topic = topic.ok_or_else(|| self.unknown(&partition.topic))?;
         topic.reopen(&self.inner.environment, partition)
+    }
+
+    /// Notes where the log stands, to copy what it holds now. Whoever needs several partitions at one moment keeps others from appending meanwhile.
+    pub fn begin_backup(&self) -> LogResult<LogBackup> {
+        let _changing = self.inner.changing.lock();
+        if let Some((topic, _)) = self.inner.damaged.lock().first_key_value() {
+            return Err(self.unknown(topic));
+        }
+        let mut topics: Vec<_> = self.inner.topics.read().values().cloned().collect();
+        topics.sort_unstable_by(|left, right| left.name().cmp(right.name()));
+        LogBackup::begin(&self.inner.environment, &topics)
     }
 
     fn with_partition<T>(

@@ -4,6 +4,7 @@
 //! a map behind a read-write lock that only creation and deletion write.
 
 mod aborted;
+mod backup;
 pub(crate) mod compaction;
 mod duplicates;
 mod group_commit;
@@ -35,9 +36,13 @@ mod verify;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize},
+    },
 };
 
+pub use backup::LogBackup;
 pub use log::EmbeddedLog;
 pub use verify::{Finding, Severity, VerifyReport, verify};
 
@@ -60,6 +65,8 @@ pub(crate) struct Environment {
     pub(crate) pace: Pace,
     /// The log is being dropped: long work ends as soon as it can.
     pub(crate) stopping: AtomicBool,
+    /// Backups that are under way: what they copy stays where it is.
+    pub(crate) backups: AtomicUsize,
 }
 
 /// Decodes the bodies of manifests, for the fuzz targets.

@@ -8,7 +8,11 @@ use std::path::Path;
 
 use crate::{
     disk::Disk,
-    embedded::{handles::FileCache, layout, small_file::FileKind},
+    embedded::{
+        handles::FileCache,
+        layout,
+        small_file::{self, FileKind},
+    },
     error::{LogError, LogResult},
 };
 
@@ -26,15 +30,25 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> LogResult<Option<i64>> {
     }
 }
 
+/// Writes a durable one into a folder that has none; the caller syncs the folder.
+pub(crate) fn create(disk: &dyn Disk, dir: &Path, offset: i64) -> LogResult<()> {
+    let path = dir.join(layout::RECOVERY_POINT);
+    small_file::replace(disk, &path, &frame(offset))
+}
+
 /// Everything below `offset` is on disk. A failure is no harm: the point just stays behind.
 pub(crate) fn write(files: &FileCache, dir: &Path, offset: i64) {
     let path = dir.join(layout::RECOVERY_POINT);
-    // Always the same length, below one sector.
-    let content = KIND.frame(format!("{offset:020}\n").as_bytes());
+    let content = frame(offset);
     if let Err(error) = files
         .get_or_create(&path)
         .and_then(|file| file.write_at(&content, 0))
     {
         tracing::debug!(path = %path.display(), %error, "recovery point stays behind");
     }
+}
+
+/// Always the same length, below one sector.
+fn frame(offset: i64) -> Vec<u8> {
+    KIND.frame(format!("{offset:020}\n").as_bytes())
 }

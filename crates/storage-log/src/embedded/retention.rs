@@ -3,7 +3,7 @@
 //! Age is that of the newest record in a segment, by the record's own time, as in Kafka: history that is written today expires at once where the
 //! retention is shorter than history is old. What an open transaction or [`crate::Log::hold_from`] holds stays.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     embedded::{
@@ -67,6 +67,10 @@ impl Partition {
         // ORDER: the new start is durable before a segment goes, so recovery never finds a hole at the front.
         log_start::write(disk, &self.dir, offset.0)?;
         let dropped = self.published.write().drop_below(offset.0);
+        if self.environment.backups.load(Ordering::Acquire) > 0 {
+            // The next start removes the files.
+            return Ok(());
+        }
         for segment in dropped {
             remove_segment(&self.environment, &self.dir, segment.base());
         }

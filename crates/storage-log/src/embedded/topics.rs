@@ -326,7 +326,18 @@ fn make_folders(environment: &Environment, name: &str, numbers: Range<u32>) -> L
 }
 
 fn write_file(environment: &Environment, name: &str, config: &TopicConfig) -> LogResult<()> {
-    let disk = &*environment.disk;
+    let (disk, root) = (&*environment.disk, &environment.root);
+    write_file_in(disk, root, name, config)?;
+    small_file::sync_dir(disk, &root.join(TOPICS))
+}
+
+/// Writes a topic's file below `root`; the caller syncs the folder.
+pub(crate) fn write_file_in(
+    disk: &dyn Disk,
+    root: &Path,
+    name: &str,
+    config: &TopicConfig,
+) -> LogResult<()> {
     let file = TopicFile {
         partitions: config.partitions,
         settings: config.settings.clone(),
@@ -335,12 +346,7 @@ fn write_file(environment: &Environment, name: &str, config: &TopicConfig) -> Lo
         attempted: "encode a topic's settings".into(),
         source: error.into(),
     })?;
-    small_file::replace(
-        disk,
-        &topic_path(environment, name, TOPIC),
-        &KIND.frame(&body),
-    )?;
-    small_file::sync_dir(disk, &environment.root.join(TOPICS))
+    small_file::replace(disk, &path_below(root, name, TOPIC), &KIND.frame(&body))
 }
 
 /// Makes the end of a topic durable. [`finish_deletion`] then removes its data.
@@ -376,10 +382,11 @@ pub(crate) fn finish_deletion(environment: &Environment, name: &str) -> LogResul
 }
 
 fn topic_path(environment: &Environment, name: &str, extension: &str) -> PathBuf {
-    environment
-        .root
-        .join(TOPICS)
-        .join(format!("{name}.{extension}"))
+    path_below(&environment.root, name, extension)
+}
+
+fn path_below(root: &Path, name: &str, extension: &str) -> PathBuf {
+    root.join(TOPICS).join(format!("{name}.{extension}"))
 }
 
 fn exists(environment: &Environment, path: &Path) -> LogResult<bool> {

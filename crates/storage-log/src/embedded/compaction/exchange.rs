@@ -4,7 +4,10 @@
 //! happen; then they are renamed over those of the first segment, and the files of the others go; after the folder is synced the plan goes. Every
 //! step can be done again, and a start that finds a plan does just that. Without a plan the new files are leftovers.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +59,7 @@ pub(super) struct Replacement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exchange {
     Done,
-    /// One of the old segments is gone meanwhile, or the partition is.
+    /// One of the old segments is gone meanwhile, or the partition is, or a backup began.
     Overtaken,
 }
 
@@ -70,7 +73,8 @@ impl Partition {
         let _removing = self.removing.lock();
         let environment = &self.environment;
         let disk = &*environment.disk;
-        let Some(first) = old.first().filter(|_| self.holds(old)) else {
+        let copied = environment.backups.load(Ordering::Acquire) > 0;
+        let Some(first) = old.first().filter(|_| !copied && self.holds(old)) else {
             discard_leftovers(disk, &self.dir)?;
             return Ok(Exchange::Overtaken);
         };

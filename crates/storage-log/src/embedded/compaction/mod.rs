@@ -64,7 +64,8 @@ impl Work {
 impl Partition {
     /// Compacts what is due.
     pub(super) fn compact(&self) -> LogResult<()> {
-        if !self.settings().cleanup.compact {
+        let backups = self.environment.backups.load(Ordering::Acquire);
+        if !self.settings().cleanup.compact || backups > 0 {
             return Ok(());
         }
         let _compacting = self.compacting.lock();

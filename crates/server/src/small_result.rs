@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{ArrayRef, Int64Array, StringArray},
+    array::{ArrayRef, Float64Array, Int64Array, StringArray},
     datatypes::{Field, Schema, SchemaRef},
     record_batch::RecordBatch,
 };
@@ -52,6 +52,12 @@ impl SmallResult {
         self.column(name, Arc::new(values))
     }
 
+    /// Adds a column of numbers with a fraction.
+    pub fn real(self, name: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Float64Array = values.into_iter().map(Some).collect();
+        self.column(name, Arc::new(values))
+    }
+
     fn column(mut self, name: &str, values: ArrayRef) -> Self {
         self.fields
             .push(Field::new(name, values.data_type().clone(), true));
@@ -59,15 +65,20 @@ impl SmallResult {
         self
     }
 
+    /// The rows as a batch.
+    pub fn batch(self) -> SessionResult<RecordBatch> {
+        let schema: SchemaRef = Arc::new(Schema::new(self.fields));
+        RecordBatch::try_new(schema, self.columns).map_err(SqlError::from)
+    }
+
     /// The rows.
     pub fn finish(self) -> SessionResult<Rows> {
-        let schema: SchemaRef = Arc::new(Schema::new(self.fields));
-        let batch =
-            RecordBatch::try_new(Arc::clone(&schema), self.columns).map_err(SqlError::from)?;
+        let tag = self.tag;
+        let batch = self.batch()?;
         Ok(Rows {
-            schema,
+            schema: batch.schema(),
             stream: Box::pin(futures::stream::iter([Ok(batch)])),
-            tag: self.tag,
+            tag,
             endless: false,
         })
     }

@@ -1,6 +1,6 @@
 //! The fuzz target's promise over mutations of real statements, by a seed and within a time, for machines without a fuzzer.
 //!
-//! `HIGHWATER_MUTATION_SEED` repeats a run, `HIGHWATER_MUTATION_SECONDS` makes it longer.
+//! `HIGHWATER_FUZZ_SEED` repeats a run, `HIGHWATER_FUZZ_SECONDS` makes it longer.
 
 use std::time::{Duration, Instant};
 
@@ -71,8 +71,8 @@ fn from_environment(name: &str, default: u64) -> u64 {
 
 #[test]
 fn mutated_scripts_keep_the_parsers_promises() {
-    let seed = from_environment("HIGHWATER_MUTATION_SEED", 20_261_130);
-    let seconds = from_environment("HIGHWATER_MUTATION_SECONDS", 5);
+    let seed = from_environment("HIGHWATER_FUZZ_SEED", 20_261_130);
+    let seconds = from_environment("HIGHWATER_FUZZ_SECONDS", 5);
     println!("seed {seed}, {seconds} s");
     let mut random = Random(seed);
     let end = Instant::now() + Duration::from_secs(seconds);
