@@ -38,6 +38,14 @@ async fn number(client: &Client, sql: &str) -> i64 {
     row.expect("a row").parse().expect("a number")
 }
 
+/// A session that sees what others have inserted.
+async fn strong(server: &ServerProcess) -> Client {
+    let client = server.endpoint().connect().await.expect("a connection");
+    let set = client.batch_execute("SET freshness = 'strong'").await;
+    set.expect("a setting");
+    client
+}
+
 async fn insert(client: &Client, from: i64) {
     let rows: Vec<String> = (from..from + TOGETHER)
         .map(|id| format!("({id}, {}, {}, {})", id % 5, id * 3 % 7, id % 11))
@@ -65,7 +73,7 @@ async fn restored(backup: &Path) -> (ServerProcess, Client) {
     assert!(output.status.success(), "{output:?}");
     server.spawn().expect("a start");
     server.wait_until_ready().await.expect("an answer");
-    let client = server.endpoint().connect().await.expect("a connection");
+    let client = strong(&server).await;
     (server, client)
 }
 
@@ -74,7 +82,7 @@ async fn a_restored_backup_goes_on_from_one_moment() {
     let server = ServerProcess::start_with(&["--log-segment-bytes", "1MiB"])
         .await
         .expect("a server");
-    let client = server.endpoint().connect().await.expect("a connection");
+    let client = strong(&server).await;
     client.batch_execute(QUERIES).await.expect("the queries");
     let (stop, acknowledged) = (
         Arc::new(AtomicBool::new(false)),

@@ -538,6 +538,7 @@ impl World {
             self.power_cut(random);
             return Ok(());
         }
+        self.relations.0.remove(name);
         let revision = std::mem::replace(&mut self.next_id, id.0);
         let new = self.prepare(sql).expect("a query");
         self.next_id = revision + 1;
