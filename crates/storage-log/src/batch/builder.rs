@@ -289,6 +289,23 @@ impl EncodedBatch {
         (self.header, self.bytes)
     }
 
+    /// Puts the batch behind `out`, with its base offset.
+    pub(crate) fn stamp_into(&self, base: Offset, out: &mut Vec<u8>) {
+        let at = out.len();
+        out.extend_from_slice(&self.bytes);
+        header::stamp(&mut out[at..], base);
+    }
+
+    /// The batch as [`Self::stamp_into`] put it there.
+    pub(crate) fn view_of_stored(&self, base: Offset, bytes: Bytes) -> BatchView {
+        debug_assert_eq!(bytes.len(), self.bytes.len(), "the same batch");
+        let header = BatchHeader {
+            base_offset: base.0,
+            ..self.header
+        };
+        BatchView::trusted(header, bytes)
+    }
+
     /// Assigns the base offset.
     pub(crate) fn stamp(mut self, base: Offset) -> BatchView {
         header::stamp(&mut self.bytes, base);

@@ -20,6 +20,7 @@ use crate::{
         Environment,
         handles::FileCache,
         layout,
+        listeners::Listeners,
         pace::Pace,
         partition::Partition,
         periodic::Periodic,
@@ -31,8 +32,9 @@ use crate::{
     },
     error::{LogError, LogResult},
     log::{
-        AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets, PartitionUsage,
-        ProducerId, ProducerState, SyncWaiter, TopicChange, TopicConfig, TopicInfo, TopicPartition,
+        AppendListener, AppendWaiter, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets,
+        PartitionUsage, ProducerId, ProducerState, SyncWaiter, TopicChange, TopicConfig, TopicInfo,
+        TopicPartition,
     },
     options::{FsyncPolicy, LogOptions},
 };
@@ -53,7 +55,6 @@ struct Inner {
     damaged: Mutex<BTreeMap<String, Arc<LogError>>>,
     /// Held while topics are created and deleted.
     changing: Mutex<()>,
-    listeners: RwLock<Arc<[Arc<dyn AppendListener>]>>,
     _lock: Box<dyn DiskLock>,
 }
 
@@ -106,6 +107,7 @@ impl EmbeddedLog {
             tails,
             indexes,
             pace: Pace::default(),
+            listeners: Listeners::default(),
             stopping: AtomicBool::new(false),
         });
         let StoredTopics { topics, damaged } = topics::open_all(&environment)?;
@@ -123,7 +125,6 @@ impl EmbeddedLog {
                     .collect(),
             ),
             changing: Mutex::new(()),
-            listeners: RwLock::new(Arc::new([])),
             _lock: lock,
         });
         let syncing = match fsync {
@@ -204,10 +205,10 @@ impl EmbeddedLog {
         }
     }
 
-    fn notify(&self, partition: &TopicPartition) {
-        let listeners = Arc::clone(&self.inner.listeners.read());
-        for listener in listeners.iter() {
-            listener.appended(partition);
+    /// Lets the pool lead for those who wait for the partition.
+    fn serve_waiters(&self, partition: Arc<Partition>) {
+        if let Err(error) = self.sync_pool.sync(Arc::clone(&partition)) {
+            partition.dismiss_waiters(&error);
         }
     }
 }
@@ -345,11 +346,18 @@ impl Log for EmbeddedLog {
     }
 
     fn append(&self, partition: &TopicPartition, batch: EncodedBatch) -> LogResult<Appended> {
-        let appended = self.with_partition(partition, |open| open.append(batch))?;
-        if !appended.duplicate {
-            self.notify(partition);
+        self.with_partition(partition, |open| open.append(batch))
+    }
+
+    fn produce(&self, partition: &TopicPartition, batch: EncodedBatch, waiter: AppendWaiter) {
+        match self.partition(partition) {
+            Ok(open) => {
+                if open.produce(batch, waiter) {
+                    self.serve_waiters(open);
+                }
+            }
+            Err(error) => waiter(Err(error)),
         }
-        Ok(appended)
     }
 
     fn end_transaction(
@@ -359,13 +367,9 @@ impl Log for EmbeddedLog {
         epoch: i16,
         commit: bool,
     ) -> LogResult<Option<Offset>> {
-        let marker = self.with_partition(partition, |open| {
+        self.with_partition(partition, |open| {
             open.end_transaction(producer, epoch, commit)
-        })?;
-        if marker.is_some() {
-            self.notify(partition);
-        }
-        Ok(marker)
+        })
     }
 
     fn producer(
@@ -387,10 +391,8 @@ impl Log for EmbeddedLog {
     fn when_synced(&self, partition: &TopicPartition, up_to: Offset, waiter: SyncWaiter) {
         match self.partition(partition) {
             Ok(open) => {
-                if open.when_synced(up_to, waiter)
-                    && let Err(error) = self.sync_pool.sync(Arc::clone(&open))
-                {
-                    open.dismiss_waiters(&error);
+                if open.when_synced(up_to, waiter) {
+                    self.serve_waiters(open);
                 }
             }
             Err(error) => waiter(Err(error)),
@@ -431,7 +433,6 @@ impl Log for EmbeddedLog {
     }
 
     fn add_listener(&self, listener: Arc<dyn AppendListener>) {
-        let mut listeners = self.inner.listeners.write();
-        *listeners = listeners.iter().cloned().chain([listener]).collect();
+        self.inner.environment.listeners.add(listener);
     }
 }

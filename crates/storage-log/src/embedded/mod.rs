@@ -10,11 +10,13 @@ mod group_commit;
 mod handles;
 pub(crate) mod index;
 pub(crate) mod layout;
+mod listeners;
 mod log;
 mod log_start;
 mod pace;
 mod partition;
 mod periodic;
+mod produce;
 mod published;
 mod read;
 mod read_caches;
@@ -29,9 +31,11 @@ mod settings;
 pub(crate) mod small_file;
 pub(crate) mod snapshot;
 mod sync_pool;
+mod syncing;
 mod tail;
 mod topics;
 mod verify;
+mod waiting;
 
 use std::{
     path::PathBuf,
@@ -43,6 +47,7 @@ pub use verify::{Finding, Severity, VerifyReport, verify};
 
 use crate::{clock::Clock, disk::Disk, options::LogOptions};
 use handles::FileCache;
+use listeners::Listeners;
 use pace::Pace;
 use read_caches::IndexCache;
 use tail::TailBudget;
@@ -58,6 +63,7 @@ pub(crate) struct Environment {
     pub(crate) tails: Arc<TailBudget>,
     pub(crate) indexes: IndexCache,
     pub(crate) pace: Pace,
+    pub(crate) listeners: Listeners,
     /// The log is being dropped: long work ends as soon as it can.
     pub(crate) stopping: AtomicBool,
 }

@@ -95,24 +95,29 @@ impl Published {
         });
     }
 
-    /// Makes a batch visible that the writer put at `position` of the active segment.
-    pub(crate) fn push(
-        &mut self,
-        batch: BatchView,
-        file: Arc<dyn DiskFile>,
-        position: u64,
-        last_stable: i64,
-        aborted: Option<AbortedTransaction>,
-    ) {
+    /// Makes a batch visible that is at `position` of the active segment.
+    pub(crate) fn push(&mut self, batch: BatchView, position: u64) {
         self.index.observe(batch.header(), position);
         if let Some(active) = &mut self.active {
             active.bytes = position + batch.byte_len() as u64;
-            active.unsynced = Some(file);
         }
         self.log_end = batch.last_offset().0 + 1;
+        self.tail.push(batch);
+    }
+
+    /// Transactions as they are with what was pushed last.
+    pub(crate) fn settle(&mut self, last_stable: i64, aborted: Option<AbortedTransaction>) {
         self.last_stable = last_stable;
         self.aborted.extend(aborted);
-        self.tail.push(batch);
+    }
+
+    /// The active segment has bytes that are not synced; its file stays open until they are.
+    pub(crate) fn hold_unsynced(&mut self, file: &Arc<dyn DiskFile>) {
+        if let Some(active) = &mut self.active
+            && active.unsynced.is_none()
+        {
+            active.unsynced = Some(Arc::clone(file));
+        }
     }
 
     /// The file that has to be synced. Segments before the active one were when they were sealed.

@@ -314,7 +314,8 @@ impl Recovery<'_> {
                     }
                     let aborted = producers.apply(&batch)?;
                     dense &= batch.base_offset().0 == published.log_end;
-                    published.push(batch, Arc::clone(&file), position, 0, aborted);
+                    published.push(batch, position);
+                    published.settle(0, aborted);
                 }
                 Err(ScanError::Io(source)) => return Err(failed()(source)),
                 Err(damage) => break Some(damage),

@@ -5,7 +5,6 @@
 use std::{path::Path, sync::Arc};
 
 use crate::{
-    batch::EncodedBatch,
     disk::DiskFile,
     embedded::{
         layout::SegmentFile,
@@ -59,13 +58,14 @@ impl Partition {
             .is_some_and(|began| self.environment.clock.now_ms().saturating_sub(began) >= limit)
     }
 
-    /// The file that takes the batch, and where.
+    /// The file that takes so many bytes and offsets, and where.
     pub(super) fn make_room(
         &self,
         writer: &mut Writer,
-        batch: &EncodedBatch,
+        bytes: u64,
+        offsets: i64,
     ) -> LogResult<(Arc<dyn DiskFile>, u64)> {
-        let last_offset = writer.log_end + i64::from(batch.header().last_offset_delta);
+        let last_offset = writer.log_end + offsets - 1;
         let (active, fits) = {
             let published = self.published.read();
             let fits = published.index.can_hold(last_offset);
@@ -84,7 +84,7 @@ impl Partition {
             writer.segment_began = Some(self.environment.clock.now_ms());
             return Ok((file, 0));
         }
-        let has_room = active.bytes + batch.len() as u64 <= self.settings().segment_bytes;
+        let has_room = active.bytes + bytes <= self.settings().segment_bytes;
         if fits && has_room && !self.is_aged(writer) {
             return Ok((file, active.bytes));
         }

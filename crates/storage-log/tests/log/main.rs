@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod kafka;
 mod mutations;
+mod produce;
 mod retention;
 mod support;
 mod threads;
