@@ -24,7 +24,7 @@ use crate::{
         pace::Pace,
         partition::Partition,
         periodic::Periodic,
-        read_caches::IndexCache,
+        read_caches::{ABORTED_CACHE_BYTES, SegmentCache},
         small_file,
         sync_pool::SyncPool,
         tail::TailBudget,
@@ -97,7 +97,7 @@ impl EmbeddedLog {
             options.tail_bytes,
             options.tail_total_bytes,
         ));
-        let indexes = IndexCache::new(options.index_cache_bytes);
+        let indexes = SegmentCache::new(options.index_cache_bytes);
         let environment = Arc::new(Environment {
             disk,
             clock,
@@ -106,6 +106,7 @@ impl EmbeddedLog {
             files,
             tails,
             indexes,
+            aborted: SegmentCache::new(ABORTED_CACHE_BYTES),
             pace: Pace::default(),
             listeners: Listeners::default(),
             stopping: AtomicBool::new(false),

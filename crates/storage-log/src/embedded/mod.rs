@@ -45,11 +45,12 @@ use std::{
 pub use log::EmbeddedLog;
 pub use verify::{Finding, Severity, VerifyReport, verify};
 
-use crate::{clock::Clock, disk::Disk, options::LogOptions};
+use crate::{clock::Clock, disk::Disk, options::LogOptions, producer::AbortedTransaction};
 use handles::FileCache;
+use index::SegmentIndex;
 use listeners::Listeners;
 use pace::Pace;
-use read_caches::IndexCache;
+use read_caches::SegmentCache;
 use tail::TailBudget;
 
 /// What all partitions share.
@@ -61,7 +62,8 @@ pub(crate) struct Environment {
     pub(crate) options: LogOptions,
     pub(crate) files: FileCache,
     pub(crate) tails: Arc<TailBudget>,
-    pub(crate) indexes: IndexCache,
+    pub(crate) indexes: SegmentCache<SegmentIndex>,
+    pub(crate) aborted: SegmentCache<Vec<AbortedTransaction>>,
     pub(crate) pace: Pace,
     pub(crate) listeners: Listeners,
     /// The log is being dropped: long work ends as soon as it can.

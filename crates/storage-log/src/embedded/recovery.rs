@@ -28,7 +28,7 @@ use crate::{
     error::{LogError, LogResult},
     log::{Offset, TopicPartition},
     options::FsyncPolicy,
-    producer::{AbortedTransaction, ProducerTable},
+    producer::ProducerTable,
 };
 
 /// Opens a partition whose folder exists.
@@ -89,9 +89,6 @@ struct Folder {
     snapshots: BTreeSet<i64>,
 }
 
-/// A sealed segment and, if its file was whole, what was aborted in it.
-type Sealed = Option<(SealedSegment, Vec<AbortedTransaction>)>;
-
 impl Recovery<'_> {
     fn run(&self, compaction: CompactionState) -> LogResult<(Writer, Published, i64)> {
         let mut folder = self.list()?;
@@ -108,15 +105,15 @@ impl Recovery<'_> {
         let loaded = self.load_sealed(sealed_bases, active_base)?;
         let (mut producers, from) = self.newest_snapshot(&folder, &loaded)?;
         let mut sealed = Vec::with_capacity(loaded.len());
-        let mut aborted = Vec::new();
         for (at, loaded) in loaded.into_iter().enumerate() {
             let base = folder.bases[at];
             let successor = folder.bases[at + 1];
-            let (segment, transactions) = match loaded {
-                Some(loaded) if at < from => loaded,
-                Some((segment, transactions)) => {
-                    self.replay(&segment, &mut producers)?;
-                    (segment, transactions)
+            let segment = match loaded {
+                Some(segment) => {
+                    if at >= from {
+                        self.replay(&segment, &mut producers)?;
+                    }
+                    segment
                 }
                 None => UnsealedSegment {
                     environment: self.environment,
@@ -129,18 +126,13 @@ impl Recovery<'_> {
                 }
                 .rebuild(&mut producers)?,
             };
-            aborted.extend(transactions);
             sealed.push(Arc::new(segment));
         }
 
         let mut published = self.empty(log_start);
         published.sealed = sealed;
-        published.aborted = aborted;
         self.recover_active(active_base, recovery_point, &mut producers, &mut published)?;
         published.last_stable = producers.first_open_offset().unwrap_or(published.log_end);
-        published
-            .aborted
-            .retain(|transaction| transaction.last_offset >= log_start);
         let snapshots = folder
             .snapshots
             .iter()
@@ -219,7 +211,11 @@ impl Recovery<'_> {
         }
     }
 
-    fn load_sealed(&self, bases: &[i64], active_base: i64) -> LogResult<Vec<Sealed>> {
+    fn load_sealed(
+        &self,
+        bases: &[i64],
+        active_base: i64,
+    ) -> LogResult<Vec<Option<SealedSegment>>> {
         let disk = &*self.environment.disk;
         let successors = bases.iter().skip(1).chain([&active_base]);
         let mut loaded = Vec::with_capacity(bases.len());
@@ -227,12 +223,7 @@ impl Recovery<'_> {
             // A seal that does not reach the successor is left from an attempt to seal the segment that a crash undid.
             let segment = SealedSegment::load(disk, self.dir, base)?
                 .filter(|segment| segment.end() == successor);
-            loaded.push(match segment {
-                Some(segment) => segment
-                    .load_aborted(disk, self.dir)?
-                    .map(|aborted| (segment, aborted)),
-                None => None,
-            });
+            loaded.push(segment);
         }
         Ok(loaded)
     }
@@ -241,7 +232,7 @@ impl Recovery<'_> {
     fn newest_snapshot(
         &self,
         folder: &Folder,
-        loaded: &[Sealed],
+        loaded: &[Option<SealedSegment>],
     ) -> LogResult<(ProducerTable, usize)> {
         let first_scanned = loaded
             .iter()

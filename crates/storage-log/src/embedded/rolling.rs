@@ -7,6 +7,7 @@ use std::{path::Path, sync::Arc};
 use crate::{
     disk::DiskFile,
     embedded::{
+        aborted::MAX_IN_SEGMENT,
         layout::SegmentFile,
         partition::{Partition, Writer},
         published::ActiveSegment,
@@ -68,7 +69,8 @@ impl Partition {
         let last_offset = writer.log_end + offsets - 1;
         let (active, fits) = {
             let published = self.published.read();
-            let fits = published.index.can_hold(last_offset);
+            let fits =
+                published.index.can_hold(last_offset) && published.aborted.len() < MAX_IN_SEGMENT;
             (published.active.clone(), fits)
         };
         let Some(active) = active else {
@@ -129,10 +131,7 @@ impl Partition {
         }
         let (index, aborted) = {
             let published = self.published.read();
-            let from = published
-                .aborted
-                .partition_point(|transaction| transaction.last_offset < active.base);
-            (published.index.clone(), published.aborted[from..].to_vec())
+            (published.index.clone(), published.aborted.clone())
         };
         let content = SegmentContent {
             base: active.base,

@@ -1,5 +1,6 @@
 //! Behaviour of the embedded log through its public interface.
 
+mod aborted;
 mod basics;
 mod compaction;
 mod crash;
