@@ -178,6 +178,11 @@ impl EmbeddedLog {
         topic.reopen(&self.inner.environment, partition)
     }
 
+    #[cfg(test)]
+    pub(super) fn pace(&self) -> &Pace {
+        &self.inner.environment.pace
+    }
+
     fn with_partition<T>(
         &self,
         id: &TopicPartition,

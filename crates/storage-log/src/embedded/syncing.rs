@@ -82,9 +82,7 @@ impl Partition {
                 (published.unsynced_file(), published.sync_mark())
             };
             if let Some(file) = unsynced {
-                self.environment.pace.synced();
-                file.sync_data()?;
-                self.environment.pace.synced();
+                self.environment.pace.sync(&*file)?;
                 self.published.write().note_synced(mark);
             }
             self.write_recovery_point(mark.end);
