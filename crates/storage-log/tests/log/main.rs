@@ -5,6 +5,7 @@ mod basics;
 mod compaction;
 mod crash;
 mod damage;
+mod fixture;
 mod kafka;
 mod mutations;
 mod produce;
