@@ -103,10 +103,20 @@ impl Recovery<'_> {
         };
 
         let loaded = self.load_sealed(sealed_bases, active_base)?;
-        let (mut producers, from) = self.newest_snapshot(&folder, &loaded)?;
+        // What a segment that has to be scanned is about may have begun before it; those behind the last such one are left alone if a snapshot spares them.
+        let first_scanned = loaded.iter().position(Option::is_none);
+        let last_scanned = loaded.iter().rposition(Option::is_none);
+        let (mut producers, mut from) =
+            self.newest_snapshot(&folder, first_scanned.unwrap_or(loaded.len()))?;
         let mut sealed = Vec::with_capacity(loaded.len());
         for (at, loaded) in loaded.into_iter().enumerate() {
             let base = folder.bases[at];
+            if last_scanned.is_some_and(|last| at == last + 1) {
+                let (known, spared) = self.newest_snapshot(&folder, sealed_bases.len())?;
+                if spared > at {
+                    (producers, from) = (known, spared);
+                }
+            }
             let successor = folder.bases[at + 1];
             let segment = match loaded {
                 Some(segment) => {
@@ -228,17 +238,13 @@ impl Recovery<'_> {
         Ok(loaded)
     }
 
-    /// The newest usable snapshot at or before the first segment that has to be scanned, and the number of the segment it stands in front of.
+    /// The newest usable snapshot in front of that segment or an earlier one, and the number of the segment it stands in front of.
     fn newest_snapshot(
         &self,
         folder: &Folder,
-        loaded: &[Option<SealedSegment>],
+        segment: usize,
     ) -> LogResult<(ProducerTable, usize)> {
-        let first_scanned = loaded
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or(loaded.len());
-        for at in (0..=first_scanned).rev() {
+        for at in (0..=segment).rev() {
             let base = folder.bases[at];
             if folder.snapshots.contains(&base)
                 && let Some(producers) = snapshot::read(&*self.environment.disk, self.dir, base)?

@@ -1,6 +1,7 @@
 //! Behaviour of the embedded log through its public interface.
 
 mod aborted;
+mod altered;
 mod basics;
 mod compaction;
 mod crash;
@@ -8,6 +9,7 @@ mod damage;
 mod fixture;
 mod kafka;
 mod mutations;
+mod opening;
 mod produce;
 mod retention;
 mod support;
