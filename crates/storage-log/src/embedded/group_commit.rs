@@ -42,8 +42,8 @@ struct State {
 pub(super) struct MustDo {
     /// The pool has to be asked to lead.
     pub(super) lead: bool,
-    /// So much is waiting that it has to be written now.
-    pub(super) write: bool,
+    /// So much is waiting that it has to be written, or synced, now.
+    pub(super) catch_up: bool,
 }
 
 /// What the pool's thread has to do next.
@@ -160,22 +160,26 @@ impl GroupCommit {
         self.began_to_wait(state).lead
     }
 
-    /// Leaves words for batches that are in the log now. True if the pool has to be asked to lead: its thread may have found nobody between the taking
-    /// of the batches and this.
+    /// Leaves words for batches that are in the log now. The pool's thread may have found nobody between the taking of the batches and this, and has to
+    /// be asked again then.
     pub(super) fn leave_words(
         &self,
         partition: &TopicPartition,
         words: impl Iterator<Item = (i64, Word)>,
-    ) -> bool {
+    ) -> MustDo {
         let mut state = self.state.lock();
         words.for_each(|(up_to, word)| state.waiting.leave_word(up_to, word));
         // What was appended before, and is found a second time, may be on disk.
         let told = state.take_told();
-        let must_lead = state.waiting.furthest().is_some() && !state.waiting.pool_leads;
-        state.waiting.pool_leads |= must_lead;
+        let waiting = &mut state.waiting;
+        let must_do = MustDo {
+            lead: waiting.furthest().is_some() && !waiting.pool_leads,
+            catch_up: waiting.has_many_words(),
+        };
+        waiting.pool_leads |= must_do.lead;
         drop(state);
         told.tell(partition);
-        must_lead
+        must_do
     }
 
     /// Takes a batch that is to be written by whoever leads.
@@ -189,7 +193,7 @@ impl GroupCommit {
         let waiting = &mut state.waiting;
         let must_do = MustDo {
             lead: !waiting.pool_leads,
-            write: waiting.is_full(),
+            catch_up: waiting.is_full(),
         };
         waiting.pool_leads = true;
         let enough = waiting.gathering > 0 && waiting.len() >= waiting.gathering;

@@ -1,6 +1,10 @@
 //! Who hears of appends.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use parking_lot::RwLock;
 
@@ -31,7 +35,10 @@ impl Listeners {
     pub(crate) fn notify(&self, partition: &TopicPartition) {
         let listeners = Arc::clone(&self.0.read());
         for listener in listeners.iter() {
-            listener.appended(partition);
+            // Whoever is to be told after them is told.
+            if catch_unwind(AssertUnwindSafe(|| listener.appended(partition))).is_err() {
+                tracing::error!(%partition, "a listener for appends panicked");
+            }
         }
     }
 }

@@ -211,7 +211,14 @@ impl Partition {
 
     /// The batch as the topic's settings want it.
     pub(super) fn admitted(&self, batch: EncodedBatch) -> LogResult<EncodedBatch> {
-        let settings = self.settings();
+        let (compression, max_bytes, log_append_time) = {
+            let settings = self.settings.read();
+            (
+                settings.compression,
+                settings.max_batch_bytes,
+                settings.log_append_time,
+            )
+        };
         if batch.is_empty() {
             return Err(BatchError::Field {
                 field: "record count",
@@ -219,18 +226,18 @@ impl Partition {
             }
             .into());
         }
-        let batch = match settings.compression {
+        let batch = match compression {
             Some(codec) => batch.with_compression(codec)?,
             None => batch,
         };
-        if batch.len() > settings.max_batch_bytes {
+        if batch.len() > max_bytes {
             return Err(LogError::BatchTooLarge {
                 partition: self.id.clone(),
                 bytes: batch.len(),
-                limit: settings.max_batch_bytes,
+                limit: max_bytes,
             });
         }
-        Ok(if settings.log_append_time {
+        Ok(if log_append_time {
             batch.with_append_time(self.environment.clock.now_ms())
         } else {
             batch

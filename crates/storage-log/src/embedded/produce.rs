@@ -30,6 +30,9 @@ use crate::{
 /// What one call writes, unless a single batch is larger: small beside the memory budget, and more would not make it cheaper.
 const RUN_BYTES: u64 = 1 << 20;
 
+/// Batches for which a partition keeps room once they are written.
+const ROOM_KEPT: usize = 512;
+
 /// So many producers are remembered whose first batch could not be written.
 const MAX_REFUSED: usize = 10_000;
 
@@ -116,7 +119,7 @@ impl Partition {
         }
         let must_do = self.commit.hand_over(HandedOver { batch, waiter });
         // Back-pressure.
-        let must_lead = must_do.write && self.write_handed_over();
+        let must_lead = must_do.catch_up && self.write_handed_over();
         must_do.lead || must_lead
     }
 
@@ -130,6 +133,8 @@ impl Partition {
         }
         outcome.appended.reserve(desk.taken.len());
         self.append_taken(&mut self.writer.lock(), &mut desk, &mut outcome);
+        desk.taken.shrink_to(ROOM_KEPT);
+        desk.producers.in_run.shrink_to(ROOM_KEPT);
         drop(desk);
         self.tell_outcome(outcome)
     }
@@ -157,13 +162,17 @@ impl Partition {
             let up_to = appended.last_offset.0 + 1;
             (up_to, Word::Appended(appended, waiter))
         });
-        let must_lead = self.commit.leave_words(&self.id, words);
+        let must_do = self.commit.leave_words(&self.id, words);
         for (error, waiter) in refused {
             HandedOver::refuse(waiter, error);
         }
         // A failure is told to those who wait.
-        let _ = self.bound_unsynced(unsynced, end);
-        must_lead
+        let _ = if must_do.catch_up {
+            self.sync_to(end)
+        } else {
+            self.bound_unsynced(unsynced, end)
+        };
+        must_do.lead
     }
 
     /// Appends what was taken, run by run.

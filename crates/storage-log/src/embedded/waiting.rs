@@ -15,6 +15,9 @@ pub(super) const MAX_WAITING_BYTES: usize = 4 << 20;
 /// The same for small batches.
 pub(super) const MAX_WAITING_BATCHES: usize = 4096;
 
+/// Whoever hands over a batch while so many wait for a sync waits for it, too: some megabytes of memory, and far more than a disk serves at a time.
+pub(super) const MAX_WORDS: usize = 1 << 16;
+
 /// A batch that waits to be written, and who is told of it.
 pub(super) struct HandedOver {
     pub(super) batch: EncodedBatch,
@@ -118,6 +121,11 @@ impl Waiting {
         debug_assert!(into.is_empty(), "what was taken before is done with");
         std::mem::swap(&mut self.handed_over, into);
         self.handed_over_bytes = 0;
+    }
+
+    /// So many wait for a sync that nobody else should begin to.
+    pub(super) fn has_many_words(&self) -> bool {
+        self.words.len() >= MAX_WORDS
     }
 
     /// Nothing waits to be written.

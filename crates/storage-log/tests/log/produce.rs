@@ -441,3 +441,26 @@ fn more_partitions_than_threads_are_all_served() {
         hears.recv_timeout(PATIENCE).expect("every partition ends");
     }
 }
+
+#[test]
+fn whoever_waits_when_the_log_is_dropped_is_told() {
+    let disk = MemoryDisk::new();
+    for _ in 0..20 {
+        let log = on(&disk, LogOptions::default());
+        if log.topic("events").is_none() {
+            with_topic(&log);
+        }
+        let sent: Vec<_> = (0..300)
+            .map(|_| send(&log, &partition(), batch(&["x"])))
+            .collect();
+        drop(log);
+        for hears in &sent {
+            outcome(hears).expect("appended");
+        }
+    }
+    let log = on(&disk, LogOptions::default());
+    assert_eq!(
+        log.offsets(&partition()).expect("offsets").log_end,
+        Offset(6_000)
+    );
+}
