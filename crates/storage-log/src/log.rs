@@ -205,8 +205,9 @@ pub trait Log: Send + Sync {
 
     /// Appends one batch and returns at once; `waiter` is told where it is, exactly once, when it is as safe as `log.fsync` has it: what a producer
     /// with `acks=all` sees. Batches that come together are written with one call and synced with one; each is checked, and fails, by itself. What one
-    /// caller hands over stays in order, but [`Log::append`] may overtake it, and nobody sees it before it is written. When too much is
-    /// waiting, the caller writes it. The waiter must not wait for anything; another thread may call it, or this call itself.
+    /// caller hands over stays in order, but [`Log::append`] may overtake it, and nobody sees it before it is written. When too much is waiting,
+    /// the caller writes it. The waiter must not wait for anything, though it may hand over the next batch; another thread may call it, or
+    /// this call itself.
     fn produce(&self, partition: &TopicPartition, batch: EncodedBatch, waiter: AppendWaiter) {
         match self.append(partition, batch) {
             Ok(appended) => {

@@ -208,6 +208,12 @@ impl GroupCommit {
         must_do
     }
 
+    /// Tells those whose word has come.
+    pub(super) fn tell(&self, partition: &TopicPartition) {
+        let told = self.state.lock().take_told();
+        told.tell(partition);
+    }
+
     /// Moves what was handed over into `into`.
     pub(super) fn take_handed_over(&self, into: &mut Vec<HandedOver>) {
         self.state.lock().waiting.take_handed_over(into);
@@ -258,7 +264,8 @@ impl GroupCommit {
         }
     }
 
-    /// Takes note of a sync that was done elsewhere (when a segment is sealed).
+    /// Takes note of a sync that was done elsewhere (when a segment is sealed). Those who left a word are told by the pool's thread: the caller holds
+    /// locks, and a waiter may hand over the next batch.
     pub(crate) fn note(
         &self,
         partition: &TopicPartition,
@@ -267,9 +274,7 @@ impl GroupCommit {
         let mut state = self.state.lock();
         self.record(&mut state, synced);
         self.changed.notify_all();
-        let told = state.take_told();
         drop(state);
-        told.tell(partition);
         self.check(partition)
     }
 

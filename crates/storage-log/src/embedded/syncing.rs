@@ -53,8 +53,10 @@ impl Partition {
             Round::Write => {}
             Round::Sync(waiting, up_to) => {
                 let began = Instant::now();
-                // A failure is told to them where it is noted.
+                // A failure is noted, and told.
                 let _ = self.sync_to(up_to);
+                // A segment may have been sealed meanwhile, so that there was nothing left to sync.
+                self.commit.tell(&self.id);
                 if waiting > 1 {
                     let at_most = (began.elapsed() / GATHERING_PART).min(LONGEST_GATHERING);
                     self.commit.gather(waiting, at_most);
