@@ -20,7 +20,9 @@ use crate::{
 };
 
 /// How far a partition is on disk.
+// Apart from what is only read, so that whoever reads that does not wait for the memory of those who write this.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct GroupCommit {
     state: Mutex<State>,
     changed: Condvar,
@@ -39,7 +41,7 @@ struct State {
 
 /// What follows for whoever let somebody wait.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MustDo {
+pub(crate) struct MustDo {
     /// The pool has to be asked to lead.
     pub(super) lead: bool,
     /// So much is waiting that it has to be written, or synced, now.
@@ -55,6 +57,13 @@ pub(super) enum Round {
     Write,
     /// Nobody waits; it leads no more.
     Over,
+}
+
+impl MustDo {
+    /// Nothing has to be done.
+    pub(super) fn is_done(self) -> bool {
+        !self.lead && !self.catch_up
+    }
 }
 
 impl fmt::Debug for State {

@@ -29,6 +29,7 @@ use crate::{
         sync_pool::SyncPool,
         tail::TailBudget,
         topics::{self, StoredTopics, Topic},
+        waiting::HandedOver,
     },
     error::{LogError, LogResult},
     log::{
@@ -356,13 +357,26 @@ impl Log for EmbeddedLog {
     }
 
     fn produce(&self, partition: &TopicPartition, batch: EncodedBatch, waiter: AppendWaiter) {
-        match self.partition(partition) {
-            Ok(open) => {
-                if open.produce(batch, waiter) {
+        if self.inner.environment.options.fsync != FsyncPolicy::Always {
+            return match self.partition(partition) {
+                Ok(open) => open.append_and_tell(batch, waiter),
+                Err(error) => HandedOver::refuse(waiter, error),
+            };
+        }
+        let topics = self.inner.topics.read();
+        let handed_over = match topics.get(&partition.topic) {
+            Some(topic) => topic.hand_over(partition, batch, waiter),
+            None => Err((self.unknown(&partition.topic), waiter)),
+        };
+        drop(topics);
+        match handed_over {
+            Ok(None) => {}
+            Ok(Some((open, must_do))) => {
+                if open.after_hand_over(must_do) {
                     self.serve_waiters(open);
                 }
             }
-            Err(error) => waiter(Err(error)),
+            Err((error, waiter)) => HandedOver::refuse(waiter, error),
         }
     }
 

@@ -4,6 +4,7 @@
 //! a map behind a read-write lock that only creation and deletion write.
 
 mod aborted;
+mod admission;
 pub(crate) mod compaction;
 mod duplicates;
 mod group_commit;

@@ -23,6 +23,7 @@ use crate::{
     disk::DiskFile,
     embedded::{
         Environment,
+        admission::Admission,
         compaction::CompactionState,
         duplicates::{self, ReplayCursors},
         group_commit::GroupCommit,
@@ -36,7 +37,7 @@ use crate::{
     error::{LogError, LogResult},
     log::{Appended, Offset, PartitionOffsets, ProducerId, ProducerState, TopicPartition},
     options::FsyncPolicy,
-    producer::{AbortedTransaction, Admission, ProducerTable},
+    producer::{self, AbortedTransaction, ProducerTable},
 };
 
 /// An open partition.
@@ -46,6 +47,7 @@ pub(crate) struct Partition {
     pub(super) dir: PathBuf,
     pub(super) environment: Arc<Environment>,
     settings: RwLock<PartitionSettings>,
+    admission: Admission,
     pub(super) writer: Mutex<Writer>,
     /// Where batches are put together for whoever is told of them later.
     pub(super) desk: Mutex<Desk>,
@@ -108,6 +110,7 @@ impl Partition {
             id,
             dir,
             environment,
+            admission: Admission::new(&settings),
             settings: RwLock::new(settings),
             writer: Mutex::new(writer),
             desk: Mutex::default(),
@@ -130,6 +133,7 @@ impl Partition {
     /// The topic was altered; what is appended from now on follows these.
     pub(crate) fn change_settings(&self, settings: PartitionSettings) {
         *self.settings.write() = settings;
+        self.admission.change(&settings);
     }
 
     /// Retention and compaction stay below `from`.
@@ -158,9 +162,11 @@ impl Partition {
     pub(super) fn append_admitted(&self, batch: EncodedBatch) -> LogResult<Appended> {
         let mut writer = self.lock_writer()?;
         match self.judge(&writer, &batch)? {
-            Admission::New => {}
-            Admission::Duplicate(base, last) => return Ok(Appended::before((base, last))),
-            Admission::OldDuplicate => {
+            producer::Admission::New => {}
+            producer::Admission::Duplicate(base, last) => {
+                return Ok(Appended::before((base, last)));
+            }
+            producer::Admission::OldDuplicate => {
                 drop(writer);
                 let last_sequence = batch.header().last_sequence();
                 let found = batch
@@ -180,14 +186,18 @@ impl Partition {
     }
 
     /// Whether the batch may be appended, or was before.
-    pub(super) fn judge(&self, writer: &Writer, batch: &EncodedBatch) -> LogResult<Admission> {
+    pub(super) fn judge(
+        &self,
+        writer: &Writer,
+        batch: &EncodedBatch,
+    ) -> LogResult<producer::Admission> {
         self.check_writable(writer)?;
         match batch.producer() {
             Some(producer) => {
                 let records = batch.header().record_count;
                 writer.producers.admit(&self.id, producer, records)
             }
-            None => Ok(Admission::New),
+            None => Ok(producer::Admission::New),
         }
     }
 
@@ -211,14 +221,6 @@ impl Partition {
 
     /// The batch as the topic's settings want it.
     pub(super) fn admitted(&self, batch: EncodedBatch) -> LogResult<EncodedBatch> {
-        let (compression, max_bytes, log_append_time) = {
-            let settings = self.settings.read();
-            (
-                settings.compression,
-                settings.max_batch_bytes,
-                settings.log_append_time,
-            )
-        };
         if batch.is_empty() {
             return Err(BatchError::Field {
                 field: "record count",
@@ -226,18 +228,30 @@ impl Partition {
             }
             .into());
         }
-        let batch = match compression {
-            Some(codec) => batch.with_compression(codec)?,
-            None => batch,
+        let batch = if self.admission.stored_as_they_come() {
+            batch
+        } else {
+            self.converted(batch)?
         };
-        if batch.len() > max_bytes {
+        let limit = self.admission.max_batch_bytes();
+        if batch.len() > limit {
             return Err(LogError::BatchTooLarge {
                 partition: self.id.clone(),
                 bytes: batch.len(),
-                limit: max_bytes,
+                limit,
             });
         }
-        Ok(if log_append_time {
+        Ok(batch)
+    }
+
+    /// The batch under the topic's codec, with the log's time if that is what the topic wants.
+    fn converted(&self, batch: EncodedBatch) -> LogResult<EncodedBatch> {
+        let settings = self.settings();
+        let batch = match settings.compression {
+            Some(codec) => batch.with_compression(codec)?,
+            None => batch,
+        };
+        Ok(if settings.log_append_time {
             batch.with_append_time(self.environment.clock.now_ms())
         } else {
             batch

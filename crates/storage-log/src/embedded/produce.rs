@@ -18,8 +18,9 @@ use bytes::Bytes;
 use crate::{
     batch::{EncodedBatch, ProducerFields},
     embedded::{
+        group_commit::MustDo,
         partition::{Partition, Writer},
-        waiting::{HandedOver, Word},
+        waiting::{HandedOver, Refusal, Word},
     },
     error::{LogError, LogResult},
     log::{AppendWaiter, Appended, Offset},
@@ -84,7 +85,7 @@ impl fmt::Debug for Desk {
 #[derive(Default)]
 struct Outcome {
     appended: Vec<(Appended, AppendWaiter)>,
-    refused: Vec<(LogError, AppendWaiter)>,
+    refused: Vec<Refusal>,
     /// Repeats of batches that were appended too long ago to know where.
     repeated: Vec<(ProducerFields, i32, AppendWaiter)>,
     unsynced: u64,
@@ -100,27 +101,33 @@ struct Run {
 }
 
 impl Partition {
-    /// Takes a batch; `waiter` is told. True if [`Self::serve_waiters`] has to be called for it.
-    pub(crate) fn produce(&self, batch: EncodedBatch, waiter: AppendWaiter) -> bool {
-        let batch = match self.admitted(batch) {
-            Ok(batch) => batch,
-            Err(error) => {
-                HandedOver::refuse(waiter, error);
-                return false;
-            }
-        };
-        if self.environment.options.fsync != FsyncPolicy::Always {
-            // Nobody waits for the disk: the operating system has it when this returns, so that the end of the process alone takes nothing.
-            match self.append_admitted(batch) {
-                Ok(appended) => Word::Appended(appended, waiter).tell(self.commit.check(&self.id)),
-                Err(error) => HandedOver::refuse(waiter, error),
-            }
-            return false;
+    /// Takes a batch that the pool will write, for as long as everybody waits for the disk. A batch that cannot be is given back with the reason. Waits
+    /// for nothing and tells nobody: the caller holds locks.
+    pub(crate) fn hand_over(
+        &self,
+        batch: EncodedBatch,
+        waiter: AppendWaiter,
+    ) -> Result<MustDo, Refusal> {
+        debug_assert_eq!(self.environment.options.fsync, FsyncPolicy::Always);
+        match self.admitted(batch) {
+            Ok(batch) => Ok(self.commit.hand_over(HandedOver { batch, waiter })),
+            Err(error) => Err((error, waiter)),
         }
-        let must_do = self.commit.hand_over(HandedOver { batch, waiter });
+    }
+
+    /// Does what [`Self::hand_over`] found to be done. True if [`Self::serve_waiters`] has to be called.
+    pub(crate) fn after_hand_over(&self, must_do: MustDo) -> bool {
         // Back-pressure.
         let must_lead = must_do.catch_up && self.write_handed_over();
         must_do.lead || must_lead
+    }
+
+    /// Appends where nobody waits for the disk: the operating system has the batch when this returns, so that the end of the process alone takes nothing.
+    pub(crate) fn append_and_tell(&self, batch: EncodedBatch, waiter: AppendWaiter) {
+        match self.append(batch) {
+            Ok(appended) => Word::Appended(appended, waiter).tell(self.commit.check(&self.id)),
+            Err(error) => HandedOver::refuse(waiter, error),
+        }
     }
 
     /// Writes what was handed over. True if [`Self::serve_waiters`] has to be called for those who did.

@@ -19,10 +19,13 @@ pub(super) const MAX_WAITING_BATCHES: usize = 4096;
 pub(super) const MAX_WORDS: usize = 1 << 16;
 
 /// A batch that waits to be written, and who is told of it.
-pub(super) struct HandedOver {
+pub(crate) struct HandedOver {
     pub(super) batch: EncodedBatch,
     pub(super) waiter: AppendWaiter,
 }
+
+/// Why a batch was not taken, and who is to be told.
+pub(crate) type Refusal = (LogError, AppendWaiter);
 
 /// Who is told once everything below an offset is on disk.
 pub(super) enum Word {
@@ -49,7 +52,7 @@ impl Word {
 
 impl HandedOver {
     /// Tells that the batch is not in the log.
-    pub(super) fn refuse(waiter: AppendWaiter, error: LogError) {
+    pub(crate) fn refuse(waiter: AppendWaiter, error: LogError) {
         if catch_unwind(AssertUnwindSafe(|| waiter(Err(error)))).is_err() {
             tracing::error!("a waiter for the disk panicked");
         }
