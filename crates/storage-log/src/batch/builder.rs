@@ -285,25 +285,14 @@ impl EncodedBatch {
         &self.header
     }
 
-    pub(super) fn into_parts(self) -> (BatchHeader, Vec<u8>) {
+    pub(crate) fn into_parts(self) -> (BatchHeader, Vec<u8>) {
         (self.header, self.bytes)
     }
 
-    /// Puts the batch behind `out`, with its base offset.
-    pub(crate) fn stamp_into(&self, base: Offset, out: &mut Vec<u8>) {
-        let at = out.len();
-        out.extend_from_slice(&self.bytes);
-        header::stamp(&mut out[at..], base);
-    }
-
-    /// The batch as [`Self::stamp_into`] put it there.
-    pub(crate) fn view_of_stored(&self, base: Offset, bytes: Bytes) -> BatchView {
-        debug_assert_eq!(bytes.len(), self.bytes.len(), "the same batch");
-        let header = BatchHeader {
-            base_offset: base.0,
-            ..self.header
-        };
-        BatchView::trusted(header, bytes)
+    /// The batch that [`Self::into_parts`] took apart.
+    pub(crate) fn from_parts(header: BatchHeader, bytes: Vec<u8>) -> Self {
+        debug_assert_eq!(header.total_bytes, bytes.len(), "the same batch");
+        Self { header, bytes }
     }
 
     /// Assigns the base offset.

@@ -14,9 +14,10 @@ use std::{
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::{
-    embedded::waiting::{HandedOver, Told, Waiting, Word},
+    batch::EncodedBatch,
+    embedded::waiting::{Queue, Told, Waiting, Word, refuse},
     error::{LogError, LogResult},
-    log::{SyncWaiter, TopicPartition},
+    log::{AppendWaiter, SyncWaiter, TopicPartition},
 };
 
 /// How far a partition is on disk.
@@ -192,10 +193,12 @@ impl GroupCommit {
     }
 
     /// Takes a batch that is to be written by whoever leads.
-    pub(super) fn hand_over(&self, one: HandedOver) -> MustDo {
+    pub(super) fn hand_over(&self, batch: EncodedBatch, waiter: AppendWaiter) -> MustDo {
         let mut state = self.state.lock();
-        state.waiting.hand_over(one);
-        self.began_to_wait(state)
+        let spare = state.waiting.hand_over(batch, waiter);
+        let must_do = self.began_to_wait(state);
+        drop(spare);
+        must_do
     }
 
     fn began_to_wait(&self, mut state: MutexGuard<'_, State>) -> MustDo {
@@ -223,9 +226,9 @@ impl GroupCommit {
         told.tell(partition);
     }
 
-    /// Moves what was handed over into `into`.
-    pub(super) fn take_handed_over(&self, into: &mut Vec<HandedOver>) {
-        self.state.lock().waiting.take_handed_over(into);
+    /// Exchanges what was handed over for `with`, which is empty.
+    pub(super) fn exchange_queue(&self, with: &mut Queue) {
+        self.state.lock().waiting.exchange_queue(with);
     }
 
     /// Waits until so many more wait, but not for long.
@@ -259,14 +262,14 @@ impl GroupCommit {
     pub(crate) fn dismiss(&self, partition: &TopicPartition, reason: &str) {
         let mut state = self.state.lock();
         state.waiting.pool_leads = false;
-        let (handed_over, words) = state.waiting.take_all();
+        let (queue, words) = state.waiting.take_all();
         drop(state);
         let refusal = || LogError::Poisoned {
             partition: partition.clone(),
             reason: reason.to_owned(),
         };
-        for one in handed_over {
-            HandedOver::refuse(one.waiter, refusal());
+        for one in queue.batches {
+            refuse((refusal(), one.waiter));
         }
         for (_, word) in words {
             word.tell(Err(refusal()));

@@ -29,7 +29,7 @@ use crate::{
         sync_pool::SyncPool,
         tail::TailBudget,
         topics::{self, StoredTopics, Topic},
-        waiting::HandedOver,
+        waiting::refuse,
     },
     error::{LogError, LogResult},
     log::{
@@ -360,7 +360,7 @@ impl Log for EmbeddedLog {
         if self.inner.environment.options.fsync != FsyncPolicy::Always {
             return match self.partition(partition) {
                 Ok(open) => open.append_and_tell(batch, waiter),
-                Err(error) => HandedOver::refuse(waiter, error),
+                Err(error) => refuse((error, waiter)),
             };
         }
         let topics = self.inner.topics.read();
@@ -376,7 +376,7 @@ impl Log for EmbeddedLog {
                     self.serve_waiters(open);
                 }
             }
-            Err((error, waiter)) => HandedOver::refuse(waiter, error),
+            Err(refusal) => refuse(refusal),
         }
     }
 

@@ -19,7 +19,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    batch::{BatchError, BatchView, ControlKind, ControlMarker, EncodedBatch},
+    batch::{BatchError, BatchHeader, BatchView, ControlKind, ControlMarker, EncodedBatch},
     disk::DiskFile,
     embedded::{
         Environment,
@@ -161,7 +161,7 @@ impl Partition {
 
     pub(super) fn append_admitted(&self, batch: EncodedBatch) -> LogResult<Appended> {
         let mut writer = self.lock_writer()?;
-        match self.judge(&writer, &batch)? {
+        match self.judge(&writer, batch.header())? {
             producer::Admission::New => {}
             producer::Admission::Duplicate(base, last) => {
                 return Ok(Appended::before((base, last)));
@@ -189,12 +189,12 @@ impl Partition {
     pub(super) fn judge(
         &self,
         writer: &Writer,
-        batch: &EncodedBatch,
+        header: &BatchHeader,
     ) -> LogResult<producer::Admission> {
         self.check_writable(writer)?;
-        match batch.producer() {
+        match header.producer() {
             Some(producer) => {
-                let records = batch.header().record_count;
+                let records = header.record_count;
                 writer.producers.admit(&self.id, producer, records)
             }
             None => Ok(producer::Admission::New),

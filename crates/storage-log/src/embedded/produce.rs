@@ -10,17 +10,20 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     iter::Peekable,
+    sync::Arc,
     vec,
 };
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 
 use crate::{
-    batch::{EncodedBatch, ProducerFields},
+    batch::{self, BatchHeader, BatchView, EncodedBatch, ProducerFields},
+    disk::DiskFile,
     embedded::{
+        duplicates,
         group_commit::MustDo,
         partition::{Partition, Writer},
-        waiting::{HandedOver, Refusal, Word},
+        waiting::{HandedOver, Queue, Refusal, Word, refuse},
     },
     error::{LogError, LogResult},
     log::{AppendWaiter, Appended, Offset},
@@ -40,7 +43,7 @@ const MAX_REFUSED: usize = 10_000;
 /// Where batches are put together that were handed over. Its lists are kept for their room.
 #[derive(Default)]
 pub(super) struct Desk {
-    taken: Vec<HandedOver>,
+    taken: Queue,
     producers: RunProducers,
 }
 
@@ -94,10 +97,33 @@ struct Outcome {
 /// Neighbours that are written with one call.
 #[derive(Default)]
 struct Run {
-    batches: Vec<EncodedBatch>,
+    headers: Vec<BatchHeader>,
     waiters: Vec<AppendWaiter>,
     bytes: usize,
     offsets: i64,
+    /// The bytes of a large batch, which is a run by itself.
+    large: Option<Vec<u8>>,
+    /// Bytes of small batches behind the run that are not to be written.
+    left_out: usize,
+}
+
+impl Run {
+    /// The run can go on with that batch.
+    fn has_room_for(&self, next: &HandedOver, limit: usize, in_run: &HashSet<i64>) -> bool {
+        let header = &next.header;
+        let is_joined = self.large.is_none() && next.large.is_none() && self.left_out == 0;
+        let fits = self.bytes + header.total_bytes <= limit
+            && self.offsets + i64::from(header.last_offset_delta) < i64::from(i32::MAX);
+        is_joined && fits && !in_run.contains(&header.producer_id)
+    }
+
+    fn push(&mut self, one: HandedOver) {
+        self.bytes += one.header.total_bytes;
+        self.offsets += i64::from(one.header.last_offset_delta) + 1;
+        self.headers.push(one.header);
+        self.waiters.push(one.waiter);
+        self.large = one.large;
+    }
 }
 
 impl Partition {
@@ -110,7 +136,7 @@ impl Partition {
     ) -> Result<MustDo, Refusal> {
         debug_assert_eq!(self.environment.options.fsync, FsyncPolicy::Always);
         match self.admitted(batch) {
-            Ok(batch) => Ok(self.commit.hand_over(HandedOver { batch, waiter })),
+            Ok(batch) => Ok(self.commit.hand_over(batch, waiter)),
             Err(error) => Err((error, waiter)),
         }
     }
@@ -126,7 +152,7 @@ impl Partition {
     pub(crate) fn append_and_tell(&self, batch: EncodedBatch, waiter: AppendWaiter) {
         match self.append(batch) {
             Ok(appended) => Word::Appended(appended, waiter).tell(self.commit.check(&self.id)),
-            Err(error) => HandedOver::refuse(waiter, error),
+            Err(error) => refuse((error, waiter)),
         }
     }
 
@@ -134,13 +160,13 @@ impl Partition {
     pub(super) fn write_handed_over(&self) -> bool {
         let mut outcome = Outcome::default();
         let mut desk = self.desk.lock();
-        self.commit.take_handed_over(&mut desk.taken);
+        self.commit.exchange_queue(&mut desk.taken);
         if desk.taken.is_empty() {
             return false;
         }
-        outcome.appended.reserve(desk.taken.len());
+        outcome.appended.reserve(desk.taken.batches.len());
         self.append_taken(&mut self.writer.lock(), &mut desk, &mut outcome);
-        desk.taken.shrink_to(ROOM_KEPT);
+        desk.taken.clear(ROOM_KEPT);
         desk.producers.in_run.shrink_to(ROOM_KEPT);
         drop(desk);
         self.tell_outcome(outcome)
@@ -170,9 +196,7 @@ impl Partition {
             (up_to, Word::Appended(appended, waiter))
         });
         let must_do = self.commit.leave_words(&self.id, words);
-        for (error, waiter) in refused {
-            HandedOver::refuse(waiter, error);
-        }
+        refused.into_iter().for_each(refuse);
         // A failure is told to those who wait.
         let _ = if must_do.catch_up {
             self.sync_to(end)
@@ -185,10 +209,14 @@ impl Partition {
     /// Appends what was taken, run by run.
     fn append_taken(&self, writer: &mut Writer, desk: &mut Desk, outcome: &mut Outcome) {
         let Desk { taken, producers } = desk;
-        let mut taken = taken.drain(..).peekable();
+        let bytes = &mut taken.bytes;
+        let mut taken = taken.batches.drain(..).peekable();
         while taken.peek().is_some() {
             let run = self.next_run(writer, &mut taken, producers, outcome);
-            self.append_run(writer, run, producers, outcome);
+            let (large, left_out) = (run.large.is_some(), run.left_out);
+            let stored = bytes.split_to(if large { 0 } else { run.bytes });
+            self.append_run(writer, run, stored, producers, outcome);
+            bytes.advance(left_out);
         }
         writer
             .producers
@@ -206,36 +234,25 @@ impl Partition {
         producers.in_run.clear();
         let limit = self.settings().segment_bytes.min(RUN_BYTES) as usize;
         let mut run = Run::default();
-        run.batches.reserve(taken.len());
+        run.headers.reserve(taken.len());
         run.waiters.reserve(taken.len());
         while let Some(one) = taken.next_if(|one| {
-            let header = one.batch.header();
-            let fits = run.bytes + one.batch.len() <= limit
-                && run.offsets + i64::from(header.last_offset_delta) < i64::from(i32::MAX);
-            let is_apart = !producers.in_run.contains(&header.producer_id);
-            run.batches.is_empty() || (fits && is_apart)
+            run.headers.is_empty() || run.has_room_for(one, limit, &producers.in_run)
         }) {
-            let HandedOver { batch, waiter } = one;
-            match self.judge_handed_over(writer, &batch, producers) {
-                Ok(Admission::New) => {
-                    let header = batch.header();
-                    let producer = header.producer().map(|producer| producer.id.0);
-                    producers.in_run.extend(producer);
-                    run.bytes += batch.len();
-                    run.offsets += i64::from(header.last_offset_delta) + 1;
-                    run.batches.push(batch);
-                    run.waiters.push(waiter);
-                }
-                Ok(Admission::Duplicate(base, last)) => {
-                    let appended = Appended::before((base, last));
-                    outcome.appended.push((appended, waiter));
-                }
-                Ok(Admission::OldDuplicate) => outcome.repeated.extend(
-                    batch
-                        .producer()
-                        .map(|producer| (producer, batch.header().last_sequence(), waiter)),
-                ),
-                Err(error) => outcome.refused.push((error, waiter)),
+            let admission = self.judge_handed_over(writer, &one.header, producers);
+            if let Ok(Admission::New) = admission {
+                let producer = one.header.producer().map(|producer| producer.id.0);
+                producers.in_run.extend(producer);
+                run.push(one);
+                continue;
+            }
+            if one.large.is_none() {
+                run.left_out += one.header.total_bytes;
+            }
+            outcome.take(admission, one);
+            if run.headers.is_empty() {
+                // What stands in front of a run is left out first.
+                break;
             }
         }
         run
@@ -244,11 +261,11 @@ impl Partition {
     fn judge_handed_over(
         &self,
         writer: &Writer,
-        batch: &EncodedBatch,
+        header: &BatchHeader,
         producers: &mut RunProducers,
     ) -> LogResult<Admission> {
-        let admission = self.judge(writer, batch)?;
-        if let Some(producer) = batch.producer().filter(|_| admission == Admission::New)
+        let admission = self.judge(writer, header)?;
+        if let Some(producer) = header.producer().filter(|_| admission == Admission::New)
             && let Some(expected) = producers.begins_with(producer)
         {
             return Err(LogError::OutOfOrderSequence {
@@ -261,79 +278,112 @@ impl Partition {
         Ok(admission)
     }
 
-    /// Writes a run with one call. What cannot be written so is written one by one, for each to have its own outcome.
+    /// Writes a run with one call: what is `stored`, or its large batch. What cannot be written so is written one by one, for each to have its own outcome.
     fn append_run(
         &self,
         writer: &mut Writer,
         run: Run,
+        mut stored: BytesMut,
         producers: &mut RunProducers,
         outcome: &mut Outcome,
     ) {
-        let together = match run.batches.len() {
-            0 => return,
-            1 => None,
-            _ => self.append_together(writer, &run).ok(),
-        };
-        let Some((mut base, unsynced)) = together else {
-            for (batch, waiter) in run.batches.into_iter().zip(run.waiters) {
-                let producer = batch.producer();
-                match self.append_one(writer, batch) {
-                    Ok((appended, unsynced)) => {
-                        outcome.unsynced = unsynced;
-                        outcome.appended.push((appended, waiter));
+        if run.large.is_none() && !run.headers.is_empty() {
+            let base = writer.log_end;
+            if let Ok((file, position)) = self.write_together(writer, &run, &mut stored) {
+                let batches = views(&run.headers, base, &stored.freeze());
+                for batch in &batches {
+                    writer.producers.apply_records(batch.header());
+                }
+                let places = batches.iter().map(|batch| Appended {
+                    base_offset: batch.base_offset(),
+                    last_offset: batch.last_offset(),
+                    duplicate: false,
+                });
+                outcome.appended.extend(places.zip(run.waiters));
+                outcome.unsynced = self.publish(writer, batches, &file, position, None);
+                return;
+            }
+        }
+        let mut large = run.large;
+        for (header, waiter) in run.headers.into_iter().zip(run.waiters) {
+            let bytes = large
+                .take()
+                .unwrap_or_else(|| stored.split_to(header.total_bytes).to_vec());
+            match self.append_one(writer, EncodedBatch::from_parts(header, bytes)) {
+                Ok((appended, unsynced)) => {
+                    outcome.unsynced = unsynced;
+                    outcome.appended.push((appended, waiter));
+                }
+                Err(error) => {
+                    if let Some(producer) = header.producer() {
+                        producers.refuse(&writer.producers, producer);
                     }
-                    Err(error) => {
-                        if let Some(producer) = producer {
-                            producers.refuse(&writer.producers, producer);
-                        }
-                        outcome.refused.push((error, waiter));
-                    }
+                    outcome.refused.push((error, waiter));
                 }
             }
-            return;
-        };
-        outcome.unsynced = unsynced;
-        for (batch, waiter) in run.batches.iter().zip(run.waiters) {
-            let last = base + i64::from(batch.header().last_offset_delta);
-            let appended = Appended {
-                base_offset: Offset(base),
-                last_offset: Offset(last),
-                duplicate: false,
-            };
-            outcome.appended.push((appended, waiter));
-            base = last + 1;
         }
     }
 
-    /// Answers with the run's first offset and with how many bytes are not synced now.
-    fn append_together(&self, writer: &mut Writer, run: &Run) -> LogResult<(i64, u64)> {
+    /// Gives the batches their offsets and writes them; answers where.
+    fn write_together(
+        &self,
+        writer: &mut Writer,
+        run: &Run,
+        stored: &mut BytesMut,
+    ) -> LogResult<(Arc<dyn DiskFile>, u64)> {
         self.check_writable(writer)?;
         let (file, position) = self.make_room(writer, run.bytes as u64, run.offsets)?;
-        let base = writer.log_end;
-        let mut bytes = Vec::with_capacity(run.bytes);
-        let mut offset = base;
-        for batch in &run.batches {
-            batch.stamp_into(Offset(offset), &mut bytes);
-            offset += i64::from(batch.header().last_offset_delta) + 1;
+        let mut offset = writer.log_end;
+        let mut at = 0;
+        for header in &run.headers {
+            batch::stamp(&mut stored[at..], Offset(offset));
+            offset += i64::from(header.last_offset_delta) + 1;
+            at += header.total_bytes;
         }
-        if let Err(error) = file.write_at(&bytes, position) {
+        if let Err(error) = file.write_at(stored, position) {
             writer.torn = true;
             return Err(self.io("append to")(error));
         }
-        let bytes = Bytes::from(bytes);
-        let mut at = 0;
-        let mut offset = base;
-        let batches = run.batches.iter().map(|batch| {
-            let stored = bytes.slice(at..at + batch.len());
-            let view = batch.view_of_stored(Offset(offset), stored);
-            at += batch.len();
-            offset += i64::from(batch.header().last_offset_delta) + 1;
-            view
-        });
-        let written = batches.collect::<Vec<_>>();
-        for batch in &written {
-            writer.producers.apply_records(batch.header());
-        }
-        Ok((base, self.publish(writer, written, &file, position, None)))
+        Ok((file, position))
     }
+}
+
+impl Outcome {
+    /// Takes note of a batch that is not to be written.
+    fn take(&mut self, admission: LogResult<Admission>, batch: HandedOver) {
+        let HandedOver { header, waiter, .. } = batch;
+        match (admission, header.producer()) {
+            (Ok(Admission::Duplicate(base, last)), _) => {
+                self.appended.push((Appended::before((base, last)), waiter));
+            }
+            (Ok(Admission::OldDuplicate), Some(producer)) => {
+                let last_sequence = header.last_sequence();
+                self.repeated.push((producer, last_sequence, waiter));
+            }
+            (Err(error), _) => self.refused.push((error, waiter)),
+            (Ok(_), _) => {
+                debug_assert!(false, "a new batch is written, and only producers repeat");
+                self.appended
+                    .push((Appended::before(duplicates::GONE), waiter));
+            }
+        }
+    }
+}
+
+/// The batches that stand in `stored` one behind the other.
+fn views(headers: &[BatchHeader], base: i64, stored: &Bytes) -> Vec<BatchView> {
+    let mut offset = base;
+    let mut at = 0;
+    let views = headers.iter().map(|header| {
+        let header = BatchHeader {
+            base_offset: offset,
+            ..*header
+        };
+        let end = at + header.total_bytes;
+        let view = BatchView::trusted(header, stored.slice(at..end));
+        offset += i64::from(header.last_offset_delta) + 1;
+        at = end;
+        view
+    });
+    views.collect()
 }

@@ -3,25 +3,82 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bytes::BytesMut;
+
 use crate::{
-    batch::EncodedBatch,
+    batch::{BatchHeader, EncodedBatch},
     error::{LogError, LogResult},
     log::{AppendWaiter, Appended, SyncWaiter, TopicPartition},
 };
 
 /// Whoever hands over a batch while so many bytes are waiting to be written writes them itself: this bounds the memory, and what one write takes.
-pub(super) const MAX_WAITING_BYTES: usize = 4 << 20;
+pub(super) const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// The same for small batches.
 pub(super) const MAX_WAITING_BATCHES: usize = 4096;
+
+/// Larger batches are not copied: they are written by themselves, which costs little beside their size.
+const MAX_COPIED_BYTES: usize = 8 << 10;
 
 /// Whoever hands over a batch while so many wait for a sync waits for it, too: some megabytes of memory, and far more than a disk serves at a time.
 pub(super) const MAX_WORDS: usize = 1 << 16;
 
 /// A batch that waits to be written, and who is told of it.
-pub(crate) struct HandedOver {
-    pub(super) batch: EncodedBatch,
+pub(super) struct HandedOver {
+    pub(super) header: BatchHeader,
+    /// The bytes of a large batch. Those of small ones stand in [`Queue::bytes`].
+    pub(super) large: Option<Vec<u8>>,
     pub(super) waiter: AppendWaiter,
+}
+
+/// Batches that wait to be written, in the order in which they were handed over.
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) batches: Vec<HandedOver>,
+    /// The small ones, one behind the other, as they will stand in the file.
+    pub(super) bytes: BytesMut,
+    total_bytes: usize,
+}
+
+impl Queue {
+    /// Takes a batch. What comes back is to be dropped once the lock is free: on the caller's thread, which will need such memory for its next batch.
+    fn push(&mut self, batch: EncodedBatch, waiter: AppendWaiter) -> Option<Vec<u8>> {
+        let (header, bytes) = batch.into_parts();
+        self.total_bytes += bytes.len();
+        let is_small = bytes.len() <= MAX_COPIED_BYTES;
+        let (large, spare) = if is_small {
+            self.bytes.extend_from_slice(&bytes);
+            (None, Some(bytes))
+        } else {
+            (Some(bytes), None)
+        };
+        self.batches.push(HandedOver {
+            header,
+            large,
+            waiter,
+        });
+        spare
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// All batches are done with; keeps room for so many, and for as many bytes as before.
+    pub(super) fn clear(&mut self, room: usize) {
+        self.batches.clear();
+        self.batches.shrink_to(room);
+        let expected = self.total_bytes.min(MAX_WAITING_BYTES);
+        self.bytes = BytesMut::with_capacity(expected);
+        self.total_bytes = 0;
+    }
+}
+
+/// Tells that a batch is not in the log. A waiter that panics takes nobody's word away but its own.
+pub(crate) fn refuse((error, waiter): Refusal) {
+    if catch_unwind(AssertUnwindSafe(|| waiter(Err(error)))).is_err() {
+        tracing::error!("a waiter for the disk panicked");
+    }
 }
 
 /// Why a batch was not taken, and who is to be told.
@@ -45,15 +102,6 @@ impl Word {
             }
         };
         if told.is_err() {
-            tracing::error!("a waiter for the disk panicked");
-        }
-    }
-}
-
-impl HandedOver {
-    /// Tells that the batch is not in the log.
-    pub(crate) fn refuse(waiter: AppendWaiter, error: LogError) {
-        if catch_unwind(AssertUnwindSafe(|| waiter(Err(error)))).is_err() {
             tracing::error!("a waiter for the disk panicked");
         }
     }
@@ -89,8 +137,7 @@ impl Told {
 /// What waits.
 #[derive(Default)]
 pub(super) struct Waiting {
-    handed_over: Vec<HandedOver>,
-    handed_over_bytes: usize,
+    queue: Queue,
     /// Offsets below which everything has to be on disk, and who is told then.
     words: Vec<(i64, Word)>,
     /// A thread of the pool was asked to lead for them.
@@ -102,28 +149,32 @@ pub(super) struct Waiting {
 impl Waiting {
     /// How many wait.
     pub(super) fn len(&self) -> usize {
-        self.handed_over.len() + self.words.len()
+        self.queue.batches.len() + self.words.len()
     }
 
     pub(super) fn leave_word(&mut self, up_to: i64, word: Word) {
         self.words.push((up_to, word));
     }
 
-    pub(super) fn hand_over(&mut self, one: HandedOver) {
-        self.handed_over_bytes += one.batch.len();
-        self.handed_over.push(one);
+    /// Takes a batch; what comes back is to be dropped once the lock is free.
+    pub(super) fn hand_over(
+        &mut self,
+        batch: EncodedBatch,
+        waiter: AppendWaiter,
+    ) -> Option<Vec<u8>> {
+        self.queue.push(batch, waiter)
     }
 
     /// So much is waiting to be written that it should be now.
     pub(super) fn is_full(&self) -> bool {
-        self.handed_over_bytes >= MAX_WAITING_BYTES || self.handed_over.len() >= MAX_WAITING_BATCHES
+        self.queue.total_bytes >= MAX_WAITING_BYTES
+            || self.queue.batches.len() >= MAX_WAITING_BATCHES
     }
 
-    /// Moves what was handed over into `into`, which is empty: its room is used again.
-    pub(super) fn take_handed_over(&mut self, into: &mut Vec<HandedOver>) {
-        debug_assert!(into.is_empty(), "what was taken before is done with");
-        std::mem::swap(&mut self.handed_over, into);
-        self.handed_over_bytes = 0;
+    /// Exchanges what was handed over for `with`, which is empty: its room is used again.
+    pub(super) fn exchange_queue(&mut self, with: &mut Queue) {
+        debug_assert!(with.is_empty(), "what was taken before is done with");
+        std::mem::swap(&mut self.queue, with);
     }
 
     /// So many wait for a sync that nobody else should begin to.
@@ -133,7 +184,7 @@ impl Waiting {
 
     /// Nothing waits to be written.
     pub(super) fn all_written(&self) -> bool {
-        self.handed_over.is_empty()
+        self.queue.is_empty()
     }
 
     /// Up to where somebody waits.
@@ -162,10 +213,9 @@ impl Waiting {
     }
 
     /// Everybody, for telling that nobody can be served.
-    pub(super) fn take_all(&mut self) -> (Vec<HandedOver>, Vec<(i64, Word)>) {
-        self.handed_over_bytes = 0;
+    pub(super) fn take_all(&mut self) -> (Queue, Vec<(i64, Word)>) {
         (
-            std::mem::take(&mut self.handed_over),
+            std::mem::take(&mut self.queue),
             std::mem::take(&mut self.words),
         )
     }
