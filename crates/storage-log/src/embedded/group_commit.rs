@@ -253,6 +253,7 @@ impl GroupCommit {
             None if !waiting.all_written() => Round::Write,
             None => {
                 waiting.pool_leads = false;
+                waiting.release_room();
                 Round::Over
             }
         }

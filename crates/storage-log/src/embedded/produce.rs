@@ -156,6 +156,14 @@ impl Partition {
         }
     }
 
+    /// Nobody hands anything over just now: no room is kept for it.
+    pub(super) fn release_desk(&self) {
+        let mut desk = self.desk.lock();
+        debug_assert!(desk.taken.is_empty(), "what was taken is written");
+        desk.taken = Queue::default();
+        desk.producers.in_run = HashSet::new();
+    }
+
     /// Writes what was handed over. True if [`Self::serve_waiters`] has to be called for those who did.
     pub(super) fn write_handed_over(&self) -> bool {
         let mut outcome = Outcome::default();

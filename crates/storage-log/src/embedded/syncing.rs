@@ -49,7 +49,10 @@ impl Partition {
     pub(crate) fn serve_waiters(&self) -> bool {
         let _ = self.write_handed_over();
         match self.commit.next_round() {
-            Round::Over => return false,
+            Round::Over => {
+                self.release_desk();
+                return false;
+            }
             Round::Write => {}
             Round::Sync(waiting, up_to) => {
                 let began = Instant::now();

@@ -38,6 +38,9 @@ pub(super) struct Queue {
     /// The small ones, one behind the other, as they will stand in the file.
     pub(super) bytes: BytesMut,
     total_bytes: usize,
+    small_bytes: usize,
+    /// Bytes of small batches that came the last time: room for them is made at once.
+    expected_bytes: usize,
 }
 
 impl Queue {
@@ -47,6 +50,10 @@ impl Queue {
         self.total_bytes += bytes.len();
         let is_small = bytes.len() <= MAX_COPIED_BYTES;
         let (large, spare) = if is_small {
+            if self.bytes.capacity() == 0 {
+                self.bytes.reserve(self.expected_bytes);
+            }
+            self.small_bytes += bytes.len();
             self.bytes.extend_from_slice(&bytes);
             (None, Some(bytes))
         } else {
@@ -64,12 +71,12 @@ impl Queue {
         self.batches.is_empty()
     }
 
-    /// All batches are done with; keeps room for so many, and for as many bytes as before.
+    /// All batches are done with; keeps room for so many.
     pub(super) fn clear(&mut self, room: usize) {
         self.batches.clear();
         self.batches.shrink_to(room);
-        let expected = self.total_bytes.min(MAX_WAITING_BYTES);
-        self.bytes = BytesMut::with_capacity(expected);
+        self.bytes = BytesMut::new();
+        self.expected_bytes = std::mem::take(&mut self.small_bytes);
         self.total_bytes = 0;
     }
 }
@@ -180,6 +187,13 @@ impl Waiting {
     /// So many wait for a sync that nobody else should begin to.
     pub(super) fn has_many_words(&self) -> bool {
         self.words.len() >= MAX_WORDS
+    }
+
+    /// Nobody waits, and nobody may for long: no room is kept.
+    pub(super) fn release_room(&mut self) {
+        debug_assert!(self.len() == 0, "nobody waits");
+        self.queue = Queue::default();
+        self.words = Vec::new();
     }
 
     /// Nothing waits to be written.
