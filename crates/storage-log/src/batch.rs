@@ -39,7 +39,7 @@ pub use builder::{BatchBuilder, EncodedBatch};
 pub use compression::{Compression, MAX_UNCOMPRESSED_BYTES};
 pub use control::{ControlKind, ControlMarker};
 pub use header::ProducerFields;
-pub(crate) use header::{BatchHeader, HEADER_BYTES, next_sequence};
+pub(crate) use header::{BatchHeader, HEADER_BYTES, next_sequence, stamp};
 pub use record::{Headers, RecordIter, RecordRef, Records};
 pub use view::BatchView;
 

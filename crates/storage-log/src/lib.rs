@@ -33,9 +33,9 @@ pub use disk::{Disk, DiskFile, DiskLock, FileDisk, MemoryDisk};
 pub use embedded::{EmbeddedLog, Finding, LogBackup, Severity, VerifyReport, verify};
 pub use error::{ErrorKind, LogError, LogResult};
 pub use log::{
-    AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionId, PartitionOffsets,
-    PartitionUsage, ProducerId, ProducerState, Record, SyncWaiter, TopicChange, TopicConfig,
-    TopicInfo, TopicPartition,
+    AppendListener, AppendWaiter, Appended, Fetch, Isolation, Log, Offset, PartitionId,
+    PartitionOffsets, PartitionUsage, ProducerId, ProducerState, Record, SyncWaiter, TopicChange,
+    TopicConfig, TopicInfo, TopicPartition,
 };
 pub use options::{FsyncPolicy, LogOptions};
 pub use partitioner::{Partitioner, murmur2, partition_for_key};

@@ -134,8 +134,22 @@ pub struct Appended {
     pub duplicate: bool,
 }
 
+impl Appended {
+    /// The log held it already, at these offsets.
+    pub(crate) fn before((base_offset, last_offset): (Offset, Offset)) -> Self {
+        Self {
+            base_offset,
+            last_offset,
+            duplicate: true,
+        }
+    }
+}
+
 /// Hears whether records are on disk.
 pub type SyncWaiter = Box<dyn FnOnce(LogResult<()>) + Send>;
+
+/// Hears where a batch was appended, or why it was not.
+pub type AppendWaiter = Box<dyn FnOnce(LogResult<Appended>) + Send>;
 
 /// What a partition remembers of a producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +172,8 @@ pub struct Fetch {
     pub next_offset: Offset,
 }
 
-/// Called after each append or transaction end on any partition, on the appender's thread: it must only flag and wake.
+/// Called after each append or transaction end on any partition, once for batches that were written together, by the thread that wrote: it must only
+/// flag and wake.
 pub trait AppendListener: Send + Sync {
     /// `partition` has new records, or records that became visible.
     fn appended(&self, partition: &TopicPartition);
@@ -187,6 +202,22 @@ pub trait Log: Send + Sync {
     /// Appends one batch. With a producer in it, sequence and epoch are checked as Kafka does, except that a repeat of any earlier sequence
     /// (not just of the last five batches) counts as a duplicate.
     fn append(&self, partition: &TopicPartition, batch: EncodedBatch) -> LogResult<Appended>;
+
+    /// Appends one batch and returns at once; `waiter` is told where it is, exactly once, when it is as safe as `log.fsync` has it: what a producer
+    /// with `acks=all` sees. Batches that come together are written with one call and synced with one; each is checked, and fails, by itself. What one
+    /// caller hands over stays in order, but [`Log::append`] may overtake it, and nobody sees it before it is written. When too much is waiting,
+    /// the caller writes it. The waiter must not wait for anything, though it may hand over the next batch; another thread may call it, or
+    /// this call itself.
+    fn produce(&self, partition: &TopicPartition, batch: EncodedBatch, waiter: AppendWaiter) {
+        match self.append(partition, batch) {
+            Ok(appended) => {
+                let end = Offset(appended.last_offset.0 + 1);
+                let waiter = move |synced: LogResult<()>| waiter(synced.map(|()| appended));
+                self.when_synced(partition, end, Box::new(waiter));
+            }
+            Err(error) => waiter(Err(error)),
+        }
+    }
 
     /// Writes a commit or abort marker for the producer's open transaction; without one it does nothing and answers `None`.
     fn end_transaction(

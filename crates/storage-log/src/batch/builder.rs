@@ -58,9 +58,9 @@ impl BatchBuilder {
         headers: &[(&str, Option<&[u8]>)],
     ) {
         if self.count == 0 {
-            // A little more than last time: growing by doubling would copy the batch and then give the rest back.
+            // A little more than last time, header included: growing by doubling would copy the batch and then give the rest back.
             self.buffer
-                .reserve(self.last_bytes + self.last_bytes / 16 + HEADER_BYTES);
+                .reserve(HEADER_BYTES.max(self.last_bytes + self.last_bytes / 16));
             self.buffer.resize(HEADER_BYTES, 0);
             self.base_timestamp = timestamp_ms;
         }
@@ -285,8 +285,14 @@ impl EncodedBatch {
         &self.header
     }
 
-    pub(super) fn into_parts(self) -> (BatchHeader, Vec<u8>) {
+    pub(crate) fn into_parts(self) -> (BatchHeader, Vec<u8>) {
         (self.header, self.bytes)
+    }
+
+    /// The batch that [`Self::into_parts`] took apart.
+    pub(crate) fn from_parts(header: BatchHeader, bytes: Vec<u8>) -> Self {
+        debug_assert_eq!(header.total_bytes, bytes.len(), "the same batch");
+        Self { header, bytes }
     }
 
     /// Assigns the base offset.

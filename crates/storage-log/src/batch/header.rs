@@ -265,7 +265,7 @@ pub(super) fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// Sets what the log assigns: the base offset, and the leader epoch, which is always 0 in a log with one server.
-pub(super) fn stamp(batch: &mut [u8], offset: Offset) {
+pub(crate) fn stamp(batch: &mut [u8], offset: Offset) {
     put(batch, at::BASE_OFFSET, offset.0.to_be_bytes());
     put(batch, at::LEADER_EPOCH, 0i32.to_be_bytes());
 }

@@ -50,8 +50,9 @@ impl BatchView {
         })
     }
 
-    /// Wraps a batch that was just encoded.
-    pub(super) fn trusted(header: BatchHeader, bytes: Bytes) -> Self {
+    /// Wraps a batch that was just encoded, or just stamped.
+    pub(crate) fn trusted(header: BatchHeader, bytes: Bytes) -> Self {
+        debug_assert_eq!(header.total_bytes, bytes.len(), "exactly the batch");
         Self { header, bytes }
     }
 

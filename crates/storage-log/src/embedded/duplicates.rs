@@ -33,7 +33,7 @@ struct Replay {
 }
 
 /// Offsets of what is no longer stored.
-const GONE: (Offset, Offset) = (Offset(-1), Offset(-1));
+pub(super) const GONE: (Offset, Offset) = (Offset(-1), Offset(-1));
 
 impl Partition {
     /// Offsets of the records `base_sequence..=last_sequence` of a producer; -1 for both when retention or compaction took them.

@@ -1,6 +1,6 @@
 //! One sync for all who wait. The first becomes the leader and syncs what is in the file by then; those who come meanwhile wait for it and, if it
-//! did not cover them, elect the next leader. No timer, and no thread of its own but for those who leave a word instead of waiting: for them one of
-//! the pool's leads.
+//! did not cover them, elect the next leader. No timer, and no thread of its own but for those who leave a word or hand over a batch instead of
+//! waiting: for them one of the pool's leads.
 //!
 //! INVARIANT: after a failed sync `durable` never moves again and every caller gets an error: the kernel may have dropped the dirty pages, so a later
 //! sync that succeeds proves nothing.
@@ -11,19 +11,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::{
+    batch::EncodedBatch,
+    embedded::waiting::{Queue, Told, Waiting, Word, refuse},
     error::{LogError, LogResult},
-    log::{SyncWaiter, TopicPartition},
+    log::{AppendWaiter, SyncWaiter, TopicPartition},
 };
 
 /// How far a partition is on disk.
+// Apart from what is only read, so that whoever reads that does not wait for the memory of those who write this.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct GroupCommit {
     state: Mutex<State>,
     changed: Condvar,
-    /// Enough words are left for the sync that waits for them.
+    /// Enough wait for the sync that waits for them.
     gathered: Condvar,
     /// Copy of `state.failure.is_some()`, so that appends need not take the lock.
     poisoned: AtomicBool,
@@ -33,12 +37,34 @@ struct State {
     durable: i64,
     leader: bool,
     failure: Option<String>,
-    /// Who is told when everything below the offset is on disk.
-    waiters: Vec<(i64, SyncWaiter)>,
-    /// A thread of the pool was asked to lead for them.
-    pool_leads: bool,
-    /// How many words the pool's thread gathers before it syncs; 0 while it does not.
-    gathering: usize,
+    waiting: Waiting,
+}
+
+/// What follows for whoever let somebody wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MustDo {
+    /// The pool has to be asked to lead.
+    pub(super) lead: bool,
+    /// So much is waiting that it has to be written, or synced, now.
+    pub(super) catch_up: bool,
+}
+
+/// What the pool's thread has to do next.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Round {
+    /// So many wait for everything below the offset to be on disk.
+    Sync(usize, i64),
+    /// Somebody has handed over a batch since.
+    Write,
+    /// Nobody waits; it leads no more.
+    Over,
+}
+
+impl MustDo {
+    /// Nothing has to be done.
+    pub(super) fn is_done(self) -> bool {
+        !self.lead && !self.catch_up
+    }
 }
 
 impl fmt::Debug for State {
@@ -46,21 +72,14 @@ impl fmt::Debug for State {
         f.debug_struct("State")
             .field("durable", &self.durable)
             .field("failure", &self.failure)
-            .field("waiters", &self.waiters.len())
+            .field("waiting", &self.waiting.len())
             .finish_non_exhaustive()
     }
 }
 
 impl State {
-    /// Those whose word has come: their records are on disk, or never will be.
-    fn take_told(&mut self) -> Vec<(i64, SyncWaiter)> {
-        if self.failure.is_some() {
-            return std::mem::take(&mut self.waiters);
-        }
-        let durable = self.durable;
-        self.waiters
-            .extract_if(.., |(up_to, _)| *up_to <= durable)
-            .collect()
+    fn take_told(&mut self) -> Told {
+        self.waiting.take_told(self.durable, self.failure.as_ref())
     }
 }
 
@@ -71,9 +90,7 @@ impl GroupCommit {
                 durable,
                 leader: false,
                 failure: None,
-                waiters: Vec::new(),
-                pool_leads: false,
-                gathering: 0,
+                waiting: Waiting::default(),
             }),
             changed: Condvar::new(),
             gathered: Condvar::new(),
@@ -129,11 +146,9 @@ impl GroupCommit {
             self.record(&mut state, synced);
             self.changed.notify_all();
             let told = state.take_told();
-            if !told.is_empty() {
-                drop(state);
-                self.tell(partition, told);
-                state = self.state.lock();
-            }
+            drop(state);
+            told.tell(partition);
+            state = self.state.lock();
         }
     }
 
@@ -145,65 +160,125 @@ impl GroupCommit {
         waiter: SyncWaiter,
     ) -> bool {
         let mut state = self.state.lock();
-        state.waiters.push((up_to, waiter));
+        state.waiting.leave_word(up_to, Word::Synced(waiter));
+        if up_to <= state.durable || state.failure.is_some() {
+            let told = state.take_told();
+            drop(state);
+            told.tell(partition);
+            return false;
+        }
+        self.began_to_wait(state).lead
+    }
+
+    /// Leaves words for batches that are in the log now. The pool's thread may have found nobody between the taking of the batches and this, and has to
+    /// be asked again then.
+    pub(super) fn leave_words(
+        &self,
+        partition: &TopicPartition,
+        words: impl Iterator<Item = (i64, Word)>,
+    ) -> MustDo {
+        let mut state = self.state.lock();
+        words.for_each(|(up_to, word)| state.waiting.leave_word(up_to, word));
+        // What was appended before, and is found a second time, may be on disk.
         let told = state.take_told();
-        let must_lead = !state.waiters.is_empty() && !state.pool_leads;
-        state.pool_leads |= must_lead;
-        let enough = state.gathering > 0 && state.waiters.len() >= state.gathering;
+        let waiting = &mut state.waiting;
+        let must_do = MustDo {
+            lead: waiting.furthest().is_some() && !waiting.pool_leads,
+            catch_up: waiting.has_many_words(),
+        };
+        waiting.pool_leads |= must_do.lead;
+        drop(state);
+        told.tell(partition);
+        must_do
+    }
+
+    /// Takes a batch that is to be written by whoever leads.
+    pub(super) fn hand_over(&self, batch: EncodedBatch, waiter: AppendWaiter) -> MustDo {
+        let mut state = self.state.lock();
+        let spare = state.waiting.hand_over(batch, waiter);
+        let must_do = self.began_to_wait(state);
+        drop(spare);
+        must_do
+    }
+
+    fn began_to_wait(&self, mut state: MutexGuard<'_, State>) -> MustDo {
+        let waiting = &mut state.waiting;
+        let must_do = MustDo {
+            lead: !waiting.pool_leads,
+            catch_up: waiting.is_full(),
+        };
+        waiting.pool_leads = true;
+        let enough = waiting.gathering > 0 && waiting.len() >= waiting.gathering;
+        if enough {
+            // The thread is woken once.
+            waiting.gathering = 0;
+        }
         drop(state);
         if enough {
             self.gathered.notify_one();
         }
-        self.tell(partition, told);
-        must_lead
+        must_do
     }
 
-    /// Waits until so many more have left a word, but not for long.
+    /// Tells those whose word has come.
+    pub(super) fn tell(&self, partition: &TopicPartition) {
+        let told = self.state.lock().take_told();
+        told.tell(partition);
+    }
+
+    /// Exchanges what was handed over for `with`, which is empty.
+    pub(super) fn exchange_queue(&self, with: &mut Queue) {
+        self.state.lock().waiting.exchange_queue(with);
+    }
+
+    /// Waits until so many more wait, but not for long.
     pub(crate) fn gather(&self, more: usize, at_most: Duration) {
         let deadline = Instant::now() + at_most;
         let mut state = self.state.lock();
-        state.gathering = state.waiters.len() + more;
-        while state.waiters.len() < state.gathering
+        let enough = state.waiting.len() + more;
+        state.waiting.gathering = enough;
+        while state.waiting.gathering > 0
             && state.failure.is_none()
             && !self.gathered.wait_until(&mut state, deadline).timed_out()
         {}
-        state.gathering = 0;
+        state.waiting.gathering = 0;
     }
 
-    /// How many have left a word, and up to where the pool has to sync for them; `None` ends its leading.
-    pub(crate) fn words(&self) -> Option<(usize, i64)> {
+    /// What the pool's thread has to do next.
+    pub(super) fn next_round(&self) -> Round {
         let mut state = self.state.lock();
-        let furthest = state.waiters.iter().map(|(up_to, _)| *up_to).max();
-        state.pool_leads = furthest.is_some();
-        Some((state.waiters.len(), furthest?))
+        let waiting = &mut state.waiting;
+        match waiting.furthest() {
+            Some(up_to) => Round::Sync(waiting.len(), up_to),
+            None if !waiting.all_written() => Round::Write,
+            None => {
+                waiting.pool_leads = false;
+                waiting.release_room();
+                Round::Over
+            }
+        }
     }
 
-    /// Tells those who left a word that the pool cannot serve them.
+    /// Tells those who wait that the pool cannot serve them.
     pub(crate) fn dismiss(&self, partition: &TopicPartition, reason: &str) {
         let mut state = self.state.lock();
-        state.pool_leads = false;
-        let waiters = std::mem::take(&mut state.waiters);
+        state.waiting.pool_leads = false;
+        let (queue, words) = state.waiting.take_all();
         drop(state);
-        for (_, waiter) in waiters {
-            waiter(Err(LogError::Poisoned {
-                partition: partition.clone(),
-                reason: reason.to_owned(),
-            }));
+        let refusal = || LogError::Poisoned {
+            partition: partition.clone(),
+            reason: reason.to_owned(),
+        };
+        for one in queue.batches {
+            refuse((refusal(), one.waiter));
+        }
+        for (_, word) in words {
+            word.tell(Err(refusal()));
         }
     }
 
-    fn tell(&self, partition: &TopicPartition, told: Vec<(i64, SyncWaiter)>) {
-        for (up_to, waiter) in told {
-            // What was on disk before a failure still is.
-            waiter(if up_to <= self.durable() {
-                Ok(())
-            } else {
-                self.check(partition)
-            });
-        }
-    }
-
-    /// Takes note of a sync that was done elsewhere (when a segment is sealed).
+    /// Takes note of a sync that was done elsewhere (when a segment is sealed). Those who left a word are told by the pool's thread: the caller holds
+    /// locks, and a waiter may hand over the next batch.
     pub(crate) fn note(
         &self,
         partition: &TopicPartition,
@@ -212,9 +287,7 @@ impl GroupCommit {
         let mut state = self.state.lock();
         self.record(&mut state, synced);
         self.changed.notify_all();
-        let told = state.take_told();
         drop(state);
-        self.tell(partition, told);
         self.check(partition)
     }
 

@@ -20,19 +20,22 @@ use crate::{
         Environment, LogBackup,
         handles::FileCache,
         layout,
+        listeners::Listeners,
         pace::Pace,
         partition::Partition,
         periodic::Periodic,
-        read_caches::IndexCache,
+        read_caches::{ABORTED_CACHE_BYTES, SegmentCache},
         small_file,
         sync_pool::SyncPool,
         tail::TailBudget,
         topics::{self, StoredTopics, Topic},
+        waiting::refuse,
     },
     error::{LogError, LogResult},
     log::{
-        AppendListener, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets, PartitionUsage,
-        ProducerId, ProducerState, SyncWaiter, TopicChange, TopicConfig, TopicInfo, TopicPartition,
+        AppendListener, AppendWaiter, Appended, Fetch, Isolation, Log, Offset, PartitionOffsets,
+        PartitionUsage, ProducerId, ProducerState, SyncWaiter, TopicChange, TopicConfig, TopicInfo,
+        TopicPartition,
     },
     options::{FsyncPolicy, LogOptions},
 };
@@ -53,7 +56,6 @@ struct Inner {
     damaged: Mutex<BTreeMap<String, Arc<LogError>>>,
     /// Held while topics are created and deleted.
     changing: Mutex<()>,
-    listeners: RwLock<Arc<[Arc<dyn AppendListener>]>>,
     _lock: Box<dyn DiskLock>,
 }
 
@@ -96,7 +98,7 @@ impl EmbeddedLog {
             options.tail_bytes,
             options.tail_total_bytes,
         ));
-        let indexes = IndexCache::new(options.index_cache_bytes);
+        let indexes = SegmentCache::new(options.index_cache_bytes);
         let environment = Arc::new(Environment {
             disk,
             clock,
@@ -105,7 +107,9 @@ impl EmbeddedLog {
             files,
             tails,
             indexes,
+            aborted: SegmentCache::new(ABORTED_CACHE_BYTES),
             pace: Pace::default(),
+            listeners: Listeners::default(),
             stopping: AtomicBool::new(false),
             backups: AtomicUsize::new(0),
         });
@@ -124,7 +128,6 @@ impl EmbeddedLog {
                     .collect(),
             ),
             changing: Mutex::new(()),
-            listeners: RwLock::new(Arc::new([])),
             _lock: lock,
         });
         let syncing = match fsync {
@@ -180,12 +183,18 @@ impl EmbeddedLog {
     /// Notes where the log stands, to copy what it holds now. Whoever needs several partitions at one moment keeps others from appending meanwhile.
     pub fn begin_backup(&self) -> LogResult<LogBackup> {
         let _changing = self.inner.changing.lock();
-        if let Some((topic, _)) = self.inner.damaged.lock().first_key_value() {
-            return Err(self.unknown(topic));
+        let damaged = self.inner.damaged.lock().keys().next().cloned();
+        if let Some(topic) = damaged {
+            return Err(self.unknown(&topic));
         }
         let mut topics: Vec<_> = self.inner.topics.read().values().cloned().collect();
         topics.sort_unstable_by(|left, right| left.name().cmp(right.name()));
         LogBackup::begin(&self.inner.environment, &topics)
+    }
+
+    #[cfg(test)]
+    pub(super) fn pace(&self) -> &Pace {
+        &self.inner.environment.pace
     }
 
     fn with_partition<T>(
@@ -216,10 +225,10 @@ impl EmbeddedLog {
         }
     }
 
-    fn notify(&self, partition: &TopicPartition) {
-        let listeners = Arc::clone(&self.inner.listeners.read());
-        for listener in listeners.iter() {
-            listener.appended(partition);
+    /// Lets the pool lead for those who wait for the partition.
+    fn serve_waiters(&self, partition: Arc<Partition>) {
+        if let Err(error) = self.sync_pool.sync(Arc::clone(&partition)) {
+            partition.dismiss_waiters(&error);
         }
     }
 }
@@ -357,11 +366,31 @@ impl Log for EmbeddedLog {
     }
 
     fn append(&self, partition: &TopicPartition, batch: EncodedBatch) -> LogResult<Appended> {
-        let appended = self.with_partition(partition, |open| open.append(batch))?;
-        if !appended.duplicate {
-            self.notify(partition);
+        self.with_partition(partition, |open| open.append(batch))
+    }
+
+    fn produce(&self, partition: &TopicPartition, batch: EncodedBatch, waiter: AppendWaiter) {
+        if self.inner.environment.options.fsync != FsyncPolicy::Always {
+            return match self.partition(partition) {
+                Ok(open) => open.append_and_tell(batch, waiter),
+                Err(error) => refuse((error, waiter)),
+            };
         }
-        Ok(appended)
+        let topics = self.inner.topics.read();
+        let handed_over = match topics.get(&partition.topic) {
+            Some(topic) => topic.hand_over(partition, batch, waiter),
+            None => Err((self.unknown(&partition.topic), waiter)),
+        };
+        drop(topics);
+        match handed_over {
+            Ok(None) => {}
+            Ok(Some((open, must_do))) => {
+                if open.after_hand_over(must_do) {
+                    self.serve_waiters(open);
+                }
+            }
+            Err(refusal) => refuse(refusal),
+        }
     }
 
     fn end_transaction(
@@ -371,13 +400,9 @@ impl Log for EmbeddedLog {
         epoch: i16,
         commit: bool,
     ) -> LogResult<Option<Offset>> {
-        let marker = self.with_partition(partition, |open| {
+        self.with_partition(partition, |open| {
             open.end_transaction(producer, epoch, commit)
-        })?;
-        if marker.is_some() {
-            self.notify(partition);
-        }
-        Ok(marker)
+        })
     }
 
     fn producer(
@@ -399,10 +424,8 @@ impl Log for EmbeddedLog {
     fn when_synced(&self, partition: &TopicPartition, up_to: Offset, waiter: SyncWaiter) {
         match self.partition(partition) {
             Ok(open) => {
-                if open.when_synced(up_to, waiter)
-                    && let Err(error) = self.sync_pool.sync(Arc::clone(&open))
-                {
-                    open.dismiss_waiters(&error);
+                if open.when_synced(up_to, waiter) {
+                    self.serve_waiters(open);
                 }
             }
             Err(error) => waiter(Err(error)),
@@ -443,7 +466,6 @@ impl Log for EmbeddedLog {
     }
 
     fn add_listener(&self, listener: Arc<dyn AppendListener>) {
-        let mut listeners = self.inner.listeners.write();
-        *listeners = listeners.iter().cloned().chain([listener]).collect();
+        self.inner.environment.listeners.add(listener);
     }
 }

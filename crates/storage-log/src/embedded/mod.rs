@@ -4,6 +4,7 @@
 //! a map behind a read-write lock that only creation and deletion write.
 
 mod aborted;
+mod admission;
 mod backup;
 pub(crate) mod compaction;
 mod duplicates;
@@ -11,11 +12,13 @@ mod group_commit;
 mod handles;
 pub(crate) mod index;
 pub(crate) mod layout;
+mod listeners;
 mod log;
 mod log_start;
 mod pace;
 mod partition;
 mod periodic;
+mod produce;
 mod published;
 mod read;
 mod read_caches;
@@ -30,9 +33,11 @@ mod settings;
 pub(crate) mod small_file;
 pub(crate) mod snapshot;
 mod sync_pool;
+mod syncing;
 mod tail;
 mod topics;
 mod verify;
+mod waiting;
 
 use std::{
     path::PathBuf,
@@ -46,10 +51,12 @@ pub use backup::LogBackup;
 pub use log::EmbeddedLog;
 pub use verify::{Finding, Severity, VerifyReport, verify};
 
-use crate::{clock::Clock, disk::Disk, options::LogOptions};
+use crate::{clock::Clock, disk::Disk, options::LogOptions, producer::AbortedTransaction};
 use handles::FileCache;
+use index::SegmentIndex;
+use listeners::Listeners;
 use pace::Pace;
-use read_caches::IndexCache;
+use read_caches::SegmentCache;
 use tail::TailBudget;
 
 /// What all partitions share.
@@ -61,8 +68,10 @@ pub(crate) struct Environment {
     pub(crate) options: LogOptions,
     pub(crate) files: FileCache,
     pub(crate) tails: Arc<TailBudget>,
-    pub(crate) indexes: IndexCache,
+    pub(crate) indexes: SegmentCache<SegmentIndex>,
+    pub(crate) aborted: SegmentCache<Vec<AbortedTransaction>>,
     pub(crate) pace: Pace,
+    pub(crate) listeners: Listeners,
     /// The log is being dropped: long work ends as soon as it can.
     pub(crate) stopping: AtomicBool,
     /// Backups that are under way: what they copy stays where it is.

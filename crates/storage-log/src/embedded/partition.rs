@@ -4,7 +4,7 @@
 //! published end of the active segment always lies between two whole batches. After a failed write the file is cut back there before
 //! anything else is written.
 //!
-//! ORDER: append = write, then publish, then (by whoever waits) sync.
+//! ORDER: append = write, then publish, then (by whoever waits) sync. [`super::produce`] does it for several batches with one write.
 
 use std::{
     collections::HashSet,
@@ -14,33 +14,31 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::{Duration, Instant},
 };
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    batch::{BatchError, BatchView, ControlKind, ControlMarker, EncodedBatch},
+    batch::{BatchError, BatchHeader, BatchView, ControlKind, ControlMarker, EncodedBatch},
     disk::DiskFile,
     embedded::{
-        Environment, compaction::CompactionState, duplicates::ReplayCursors,
-        group_commit::GroupCommit, layout, published::Published, read_caches::ReadCursors,
-        recovery_point, settings::PartitionSettings,
+        Environment,
+        admission::Admission,
+        compaction::CompactionState,
+        duplicates::{self, ReplayCursors},
+        group_commit::GroupCommit,
+        layout,
+        produce::Desk,
+        published::Published,
+        read_caches::ReadCursors,
+        recovery_point,
+        settings::PartitionSettings,
     },
     error::{LogError, LogResult},
-    log::{
-        Appended, Offset, PartitionOffsets, ProducerId, ProducerState, SyncWaiter, TopicPartition,
-    },
+    log::{Appended, Offset, PartitionOffsets, ProducerId, ProducerState, TopicPartition},
     options::FsyncPolicy,
-    producer::{AbortedTransaction, Admission, ProducerTable},
+    producer::{self, AbortedTransaction, ProducerTable},
 };
-
-/// After a sync that several had waited for, the next one waits for them, but no longer than this part of what the sync took: those who were told
-/// come back at once, as a rule, and would take turns otherwise, most of them waiting for several syncs.
-const GATHERING_PART: u32 = 2;
-
-/// It never waits longer than this.
-const LONGEST_GATHERING: Duration = Duration::from_micros(500);
 
 /// An open partition.
 #[derive(Debug)]
@@ -49,7 +47,10 @@ pub(crate) struct Partition {
     pub(super) dir: PathBuf,
     pub(super) environment: Arc<Environment>,
     settings: RwLock<PartitionSettings>,
-    writer: Mutex<Writer>,
+    admission: Admission,
+    pub(super) writer: Mutex<Writer>,
+    /// Where batches are put together for whoever is told of them later.
+    pub(super) desk: Mutex<Desk>,
     pub(super) published: RwLock<Published>,
     pub(super) commit: GroupCommit,
     pub(super) cursors: ReadCursors,
@@ -64,13 +65,6 @@ pub(crate) struct Partition {
     /// The topic was deleted. Locked while the recovery point is written, so that a sync that is under way cannot write it into the folder of a
     /// new topic of that name.
     recovery_point_ends: Mutex<bool>,
-}
-
-/// A batch that is in the file and not visible yet.
-struct Written {
-    batch: BatchView,
-    file: Arc<dyn DiskFile>,
-    position: u64,
 }
 
 /// What only the writer needs.
@@ -116,8 +110,10 @@ impl Partition {
             id,
             dir,
             environment,
+            admission: Admission::new(&settings),
             settings: RwLock::new(settings),
             writer: Mutex::new(writer),
+            desk: Mutex::default(),
             published: RwLock::new(published),
             commit: GroupCommit::new(durable),
             cursors: ReadCursors::default(),
@@ -137,6 +133,7 @@ impl Partition {
     /// The topic was altered; what is appended from now on follows these.
     pub(crate) fn change_settings(&self, settings: PartitionSettings) {
         *self.settings.write() = settings;
+        self.admission.change(&settings);
     }
 
     /// Retention and compaction stay below `from`.
@@ -159,52 +156,71 @@ impl Partition {
 
     /// Appends one batch.
     pub(crate) fn append(&self, batch: EncodedBatch) -> LogResult<Appended> {
-        let batch = self.admitted(batch)?;
+        self.append_admitted(self.admitted(batch)?)
+    }
+
+    pub(super) fn append_admitted(&self, batch: EncodedBatch) -> LogResult<Appended> {
         let mut writer = self.lock_writer()?;
-        if let Some(producer) = batch.producer() {
-            match writer
-                .producers
-                .admit(&self.id, producer, batch.header().record_count)?
-            {
-                Admission::New => {}
-                Admission::Duplicate(base_offset, last_offset) => {
-                    return Ok(Appended {
-                        base_offset,
-                        last_offset,
-                        duplicate: true,
-                    });
-                }
-                Admission::OldDuplicate => {
-                    drop(writer);
-                    let (base_offset, last_offset) =
-                        self.locate_duplicate(producer, batch.header().last_sequence())?;
-                    return Ok(Appended {
-                        base_offset,
-                        last_offset,
-                        duplicate: true,
-                    });
-                }
+        match self.judge(&writer, batch.header())? {
+            producer::Admission::New => {}
+            producer::Admission::Duplicate(base, last) => {
+                return Ok(Appended::before((base, last)));
+            }
+            producer::Admission::OldDuplicate => {
+                drop(writer);
+                let last_sequence = batch.header().last_sequence();
+                let found = batch
+                    .producer()
+                    .map(|producer| self.locate_duplicate(producer, last_sequence));
+                return found.unwrap_or(Ok(duplicates::GONE)).map(Appended::before);
             }
         }
-        let written = self.write(&mut writer, batch)?;
-        let appended = Appended {
-            base_offset: written.batch.base_offset(),
-            last_offset: written.batch.last_offset(),
-            duplicate: false,
-        };
-        writer.producers.apply_records(written.batch.header());
+        let (appended, unsynced) = self.append_one(&mut writer, batch)?;
         writer
             .producers
             .forget_beyond(self.environment.options.max_producers);
-        let unsynced = self.publish(&mut writer, written, None);
         drop(writer);
+        self.environment.listeners.notify(&self.id);
         self.bound_unsynced(unsynced, appended.last_offset.0 + 1)?;
         Ok(appended)
     }
 
+    /// Whether the batch may be appended, or was before.
+    pub(super) fn judge(
+        &self,
+        writer: &Writer,
+        header: &BatchHeader,
+    ) -> LogResult<producer::Admission> {
+        self.check_writable(writer)?;
+        match header.producer() {
+            Some(producer) => {
+                let records = header.record_count;
+                writer.producers.admit(&self.id, producer, records)
+            }
+            None => Ok(producer::Admission::New),
+        }
+    }
+
+    /// Writes one batch that was judged and makes it visible; answers how many bytes are not synced now.
+    pub(super) fn append_one(
+        &self,
+        writer: &mut Writer,
+        batch: EncodedBatch,
+    ) -> LogResult<(Appended, u64)> {
+        self.check_writable(writer)?;
+        let (batch, file, position) = self.write(writer, batch)?;
+        let appended = Appended {
+            base_offset: batch.base_offset(),
+            last_offset: batch.last_offset(),
+            duplicate: false,
+        };
+        writer.producers.apply_records(batch.header());
+        let unsynced = self.publish(writer, [batch], &file, position, None);
+        Ok((appended, unsynced))
+    }
+
     /// The batch as the topic's settings want it.
-    fn admitted(&self, batch: EncodedBatch) -> LogResult<EncodedBatch> {
-        let settings = self.settings();
+    pub(super) fn admitted(&self, batch: EncodedBatch) -> LogResult<EncodedBatch> {
         if batch.is_empty() {
             return Err(BatchError::Field {
                 field: "record count",
@@ -212,17 +228,29 @@ impl Partition {
             }
             .into());
         }
+        let batch = if self.admission.stored_as_they_come() {
+            batch
+        } else {
+            self.converted(batch)?
+        };
+        let limit = self.admission.max_batch_bytes();
+        if batch.len() > limit {
+            return Err(LogError::BatchTooLarge {
+                partition: self.id.clone(),
+                bytes: batch.len(),
+                limit,
+            });
+        }
+        Ok(batch)
+    }
+
+    /// The batch under the topic's codec, with the log's time if that is what the topic wants.
+    fn converted(&self, batch: EncodedBatch) -> LogResult<EncodedBatch> {
+        let settings = self.settings();
         let batch = match settings.compression {
             Some(codec) => batch.with_compression(codec)?,
             None => batch,
         };
-        if batch.len() > settings.max_batch_bytes {
-            return Err(LogError::BatchTooLarge {
-                partition: self.id.clone(),
-                bytes: batch.len(),
-                limit: settings.max_batch_bytes,
-            });
-        }
         Ok(if settings.log_append_time {
             batch.with_append_time(self.environment.clock.now_ms())
         } else {
@@ -231,7 +259,7 @@ impl Partition {
     }
 
     /// Back-pressure: whoever makes the part that is not synced too large waits for the disk.
-    fn bound_unsynced(&self, unsynced: u64, end: i64) -> LogResult<()> {
+    pub(super) fn bound_unsynced(&self, unsynced: u64, end: i64) -> LogResult<()> {
         let bounded = self.environment.options.fsync != FsyncPolicy::Never;
         if bounded && unsynced > self.environment.options.max_unsynced_bytes {
             self.sync_to(end)?;
@@ -264,11 +292,12 @@ impl Partition {
         // A marker takes the time of the records it is about: the wall clock's would hide theirs from the time index, and a log that is written
         // again from the same batches would differ.
         let batch = marker.encode(producer, epoch, entry.last_timestamp);
-        let written = self.write(&mut writer, batch)?;
-        let offset = written.batch.base_offset();
-        let header = written.batch.header();
-        let aborted = writer.producers.apply_marker(header, marker);
-        self.publish(&mut writer, written, aborted);
+        let (batch, file, position) = self.write(&mut writer, batch)?;
+        let offset = batch.base_offset();
+        let aborted = writer.producers.apply_marker(batch.header(), marker);
+        self.publish(&mut writer, [batch], &file, position, aborted);
+        drop(writer);
+        self.environment.listeners.notify(&self.id);
         Ok(Some(offset))
     }
 
@@ -285,75 +314,6 @@ impl Partition {
     /// Offsets at which the newest batch and marker of each producer end: what a restart learns their sequences from.
     pub(super) fn newest_of_producers(&self) -> HashSet<i64> {
         self.writer.lock().producers.newest_offsets()
-    }
-
-    /// Waits until everything below `up_to` is on disk, if that is the policy.
-    pub(crate) fn sync(&self, up_to: Offset) -> LogResult<()> {
-        let log_end = self.published.read().log_end;
-        if up_to.0 > log_end {
-            return Err(self.out_of_range(up_to.0));
-        }
-        match self.environment.options.fsync {
-            FsyncPolicy::Always => self.sync_to(up_to.0),
-            FsyncPolicy::Interval(_) | FsyncPolicy::Never => self.commit.check(&self.id),
-        }
-    }
-
-    /// Tells `waiter` when everything below `up_to` is on disk, if that is the policy. True if [`Self::sync_for_waiters`] has to be called for it.
-    pub(crate) fn when_synced(&self, up_to: Offset, waiter: SyncWaiter) -> bool {
-        let log_end = self.published.read().log_end;
-        if up_to.0 > log_end {
-            waiter(Err(self.out_of_range(up_to.0)));
-            return false;
-        }
-        match self.environment.options.fsync {
-            FsyncPolicy::Always => self.commit.leave_word(&self.id, up_to.0, waiter),
-            FsyncPolicy::Interval(_) | FsyncPolicy::Never => {
-                waiter(self.commit.check(&self.id));
-                false
-            }
-        }
-    }
-
-    /// Syncs for as long as somebody has left a word.
-    pub(crate) fn sync_for_waiters(&self) {
-        while let Some((waiting, up_to)) = self.commit.words() {
-            let began = Instant::now();
-            // A failure is told to them where it is noted.
-            let _ = self.sync_to(up_to);
-            if waiting > 1 {
-                let at_most = (began.elapsed() / GATHERING_PART).min(LONGEST_GATHERING);
-                self.commit.gather(waiting, at_most);
-            }
-        }
-    }
-
-    /// Tells those who left a word that nobody can sync for them.
-    pub(crate) fn dismiss_waiters(&self, error: &LogError) {
-        self.commit.dismiss(&self.id, &error.to_string());
-    }
-
-    /// Syncs whatever is not on disk yet, whatever the policy.
-    pub(crate) fn sync_all(&self) -> LogResult<()> {
-        let log_end = self.published.read().log_end;
-        self.sync_to(log_end)
-    }
-
-    pub(super) fn sync_to(&self, up_to: i64) -> LogResult<()> {
-        self.commit.wait_for(&self.id, up_to, || {
-            let (unsynced, mark) = {
-                let published = self.published.read();
-                (published.unsynced_file(), published.sync_mark())
-            };
-            if let Some(file) = unsynced {
-                self.environment.pace.synced();
-                file.sync_data()?;
-                self.environment.pace.synced();
-                self.published.write().note_synced(mark);
-            }
-            self.write_recovery_point(mark.end);
-            Ok(mark.end)
-        })
     }
 
     /// Current positions.
@@ -416,49 +376,58 @@ impl Partition {
 
     pub(super) fn lock_writer(&self) -> LogResult<parking_lot::MutexGuard<'_, Writer>> {
         let writer = self.writer.lock();
+        self.check_writable(&writer)?;
+        Ok(writer)
+    }
+
+    /// Fails once the topic was deleted or a sync failed.
+    pub(super) fn check_writable(&self, writer: &Writer) -> LogResult<()> {
         if writer.deleted {
             return Err(LogError::UnknownTopic {
                 topic: self.id.topic.to_string(),
             });
         }
-        self.commit.check(&self.id)?;
-        Ok(writer)
+        self.commit.check(&self.id)
     }
 
     /// Gives the batch its offsets and writes it behind the last one. Nothing is visible yet.
-    fn write(&self, writer: &mut Writer, batch: EncodedBatch) -> LogResult<Written> {
-        let (file, position) = self.make_room(writer, &batch)?;
+    fn write(
+        &self,
+        writer: &mut Writer,
+        batch: EncodedBatch,
+    ) -> LogResult<(BatchView, Arc<dyn DiskFile>, u64)> {
+        let offsets = i64::from(batch.header().last_offset_delta) + 1;
+        let (file, position) = self.make_room(writer, batch.len() as u64, offsets)?;
         let batch = batch.stamp(Offset(writer.log_end));
         if let Err(error) = file.write_at(batch.as_bytes(), position) {
             writer.torn = true;
             return Err(self.io("append to")(error));
         }
-        Ok(Written {
-            batch,
-            file,
-            position,
-        })
+        Ok((batch, file, position))
     }
 
-    /// Makes the batch visible; answers how many bytes are not synced now.
-    fn publish(
+    /// Makes batches visible that stand in the file one behind the other, from `position` on; answers how many bytes are not synced now.
+    pub(super) fn publish(
         &self,
         writer: &mut Writer,
-        written: Written,
+        batches: impl IntoIterator<Item = BatchView>,
+        file: &Arc<dyn DiskFile>,
+        mut position: u64,
         aborted: Option<AbortedTransaction>,
     ) -> u64 {
-        let Written {
-            batch,
-            file,
-            position,
-        } = written;
-        writer.log_end = batch.last_offset().0 + 1;
+        let mut published = self.published.write();
+        for batch in batches {
+            let bytes = batch.byte_len() as u64;
+            published.push(batch, position);
+            position += bytes;
+        }
+        writer.log_end = published.log_end;
         let last_stable = writer
             .producers
             .first_open_offset()
             .unwrap_or(writer.log_end);
-        let mut published = self.published.write();
-        published.push(batch, file, position, last_stable, aborted);
+        published.settle(last_stable, aborted);
+        published.hold_unsynced(file);
         published.unsynced_bytes()
     }
 

@@ -1,6 +1,6 @@
 //! What readers of a partition see. The writer changes it after its bytes are in the file, under a short lock.
 
-use std::{collections::HashSet, io, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use crate::{
     batch::BatchView,
@@ -63,7 +63,7 @@ pub(crate) struct Published {
     pub(crate) log_start: i64,
     pub(crate) log_end: i64,
     pub(crate) last_stable: i64,
-    /// In the order of their markers.
+    /// Transactions that were aborted in the active segment, in the order of their markers. Sealed ones have theirs in files.
     pub(crate) aborted: Vec<AbortedTransaction>,
     pub(crate) tail: Tail,
     /// Goes up whenever sealed segments are removed or exchanged: a reader that failed with an older list in hand tries again.
@@ -84,6 +84,7 @@ impl Published {
     /// An empty segment at `base` takes what is appended from now on.
     pub(crate) fn start_segment(&mut self, base: i64, path: Arc<Path>, index_interval: u32) {
         self.index = SegmentIndex::new(base, index_interval);
+        self.aborted.clear();
         self.active = Some(ActiveSegment {
             id: SegmentId::next(),
             base,
@@ -95,24 +96,29 @@ impl Published {
         });
     }
 
-    /// Makes a batch visible that the writer put at `position` of the active segment.
-    pub(crate) fn push(
-        &mut self,
-        batch: BatchView,
-        file: Arc<dyn DiskFile>,
-        position: u64,
-        last_stable: i64,
-        aborted: Option<AbortedTransaction>,
-    ) {
+    /// Makes a batch visible that is at `position` of the active segment.
+    pub(crate) fn push(&mut self, batch: BatchView, position: u64) {
         self.index.observe(batch.header(), position);
         if let Some(active) = &mut self.active {
             active.bytes = position + batch.byte_len() as u64;
-            active.unsynced = Some(file);
         }
         self.log_end = batch.last_offset().0 + 1;
+        self.tail.push(batch);
+    }
+
+    /// Transactions as they are with what was pushed last.
+    pub(crate) fn settle(&mut self, last_stable: i64, aborted: Option<AbortedTransaction>) {
         self.last_stable = last_stable;
         self.aborted.extend(aborted);
-        self.tail.push(batch);
+    }
+
+    /// The active segment has bytes that are not synced; its file stays open until they are.
+    pub(crate) fn hold_unsynced(&mut self, file: &Arc<dyn DiskFile>) {
+        if let Some(active) = &mut self.active
+            && active.unsynced.is_none()
+        {
+            active.unsynced = Some(Arc::clone(file));
+        }
     }
 
     /// The file that has to be synced. Segments before the active one were when they were sealed.
@@ -195,40 +201,44 @@ impl Published {
     }
 
     /// One segment takes the place of several, which are neighbours.
-    pub(crate) fn exchange(
-        &mut self,
-        old: &[Arc<SealedSegment>],
-        new: SealedSegment,
-        forgotten: &[AbortedTransaction],
-    ) {
+    pub(crate) fn exchange(&mut self, old: &[Arc<SealedSegment>], new: SealedSegment) {
         let Some(at) = old
             .first()
             .and_then(|first| self.sealed.iter().position(|s| Arc::ptr_eq(s, first)))
         else {
             return;
         };
+        // Nobody will know any more which of the old batches were aborted.
+        self.tail.drop_below(new.end());
         self.sealed.splice(at..at + old.len(), [Arc::new(new)]);
-        let forgotten: HashSet<i64> = forgotten.iter().map(|t| t.last_offset).collect();
-        self.aborted.retain(|t| !forgotten.contains(&t.last_offset));
         self.generation += 1;
     }
 
     /// Segments up to that offset are gone; answers with them.
     pub(crate) fn drop_below(&mut self, offset: i64) -> Vec<Arc<SealedSegment>> {
         self.log_start = offset;
-        self.aborted.retain(|t| t.last_offset >= offset);
         let kept_from = self.sealed.partition_point(|s| s.end() <= offset);
         self.generation += 1;
         self.sealed.drain(..kept_from).collect()
     }
 
-    /// Removes what read-committed readers must not see. `batches` are in offset order, below the last stable offset.
-    pub(crate) fn hide_aborted(&self, batches: &mut Vec<BatchView>) {
-        let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
-            return;
-        };
-        let (first, last) = (first.base_offset().0, last.last_offset().0);
-        let aborted = AbortedRanges::overlapping(&self.aborted, first, last);
-        batches.retain(|batch| !aborted.hide(batch));
+    /// Where it is told which transactions were aborted that have batches from `first` to `last`, below the last stable offset: the sealed segments
+    /// that hold their markers, and those of the active one.
+    pub(crate) fn aborted_among(
+        &self,
+        first: i64,
+        last: i64,
+    ) -> (Vec<Arc<SealedSegment>>, AbortedRanges) {
+        let after = self
+            .sealed
+            .partition_point(|segment| segment.end() <= first);
+        let sealed = self.sealed[after..].iter();
+        let told_by = sealed
+            .filter(|segment| segment.aborted_from().is_some_and(|from| from <= last))
+            .cloned()
+            .collect();
+        let mut ranges = AbortedRanges::default();
+        ranges.add_overlapping(&self.aborted, first, last);
+        (told_by, ranges)
     }
 }

@@ -39,14 +39,11 @@ struct Collected {
 }
 
 impl Collected {
-    /// Moves past the batches and keeps those that are for the reader.
-    fn take(&mut self, mut batches: Vec<BatchView>, hide: impl FnOnce(&mut Vec<BatchView>)) {
-        if let Some(last) = batches.last() {
-            self.next_offset = last.last_offset().0 + 1;
-        }
+    /// Moves to `next_offset` and keeps those of the batches before it that are for the reader.
+    fn take(&mut self, mut batches: Vec<BatchView>, next_offset: i64) {
+        self.next_offset = next_offset;
         // Compaction leaves batches without records where a producer's sequence has to be remembered.
         batches.retain(|batch| !batch.is_control() && batch.record_count() > 0);
-        hide(&mut batches);
         self.bytes += batches.iter().map(BatchView::byte_len).sum::<usize>();
         self.batches.append(&mut batches);
     }
@@ -84,30 +81,28 @@ impl Partition {
                 if next >= end {
                     break;
                 }
-                if let Some(tail) = published.tail.from(next) {
+                let generation = published.generation;
+                let at_the_tail = published.tail.from(next).map(|tail| {
                     let mut bytes = collected.bytes;
                     let mut first = collected.batches.is_empty();
-                    let batches: Vec<_> = tail
-                        .take_while(|batch| batch.base_offset().0 < end)
+                    tail.take_while(|batch| batch.base_offset().0 < end)
                         .take_while(|batch| {
                             bytes += batch.byte_len();
                             std::mem::take(&mut first) || bytes <= collected.budget
                         })
                         .cloned()
-                        .collect();
-                    collected.full = batches.is_empty();
-                    collected.take(batches, |batches| {
-                        if isolation == Isolation::ReadCommitted {
-                            published.hide_aborted(batches);
-                        }
-                    });
-                    collected.full |= collected.bytes >= collected.budget;
+                        .collect()
+                });
+                if let Some(batches) = at_the_tail {
+                    drop(published);
+                    self.take_tail(batches, generation, isolation, &mut collected)?;
                     continue;
                 }
-                (published.source_of(next), end, published.generation)
+                (published.source_of(next), end, generation)
             };
             let Some(source) = source else { break };
-            if let Err(error) = self.read_segment(source, end, isolation, &mut collected)
+            if let Err(error) =
+                self.read_segment(source, end, generation, isolation, &mut collected)
                 && !self.was_rearranged(generation)
             {
                 return Err(error);
@@ -119,8 +114,27 @@ impl Partition {
         })
     }
 
+    fn take_tail(
+        &self,
+        mut batches: Vec<BatchView>,
+        generation: u64,
+        isolation: Isolation,
+        collected: &mut Collected,
+    ) -> LogResult<()> {
+        let Some(last) = batches.last() else {
+            collected.full = true;
+            return Ok(());
+        };
+        let next_offset = last.last_offset().0 + 1;
+        if isolation == Isolation::ReadUncommitted || self.hide_aborted(&mut batches, generation)? {
+            collected.take(batches, next_offset);
+            collected.full = collected.bytes >= collected.budget;
+        }
+        Ok(())
+    }
+
     /// Retention or compaction has changed the list of segments since: what failed because of that succeeds with the new list.
-    fn was_rearranged(&self, generation: u64) -> bool {
+    pub(super) fn was_rearranged(&self, generation: u64) -> bool {
         self.published.read().generation != generation
     }
 
@@ -129,6 +143,7 @@ impl Partition {
         &self,
         source: ReadSource,
         end: i64,
+        generation: u64,
         isolation: Isolation,
         collected: &mut Collected,
     ) -> LogResult<()> {
@@ -168,18 +183,20 @@ impl Partition {
                 segment.scanner.position(),
             );
         }
-        // Before the lock: nobody waits for a reader that rests.
+        // No lock is held: nobody waits for a reader that rests.
         self.environment.pace.give_way(segment.scanner.disk_time());
-        let published = self.published.read();
-        collected.take(found, |batches| {
-            if isolation == Isolation::ReadCommitted {
-                published.hide_aborted(batches);
-            }
-        });
-        if exhausted && let Some(sealed_end) = segment.sealed_end {
-            collected.next_offset = sealed_end;
+        let next_offset = match (exhausted, segment.sealed_end, found.last()) {
+            (true, Some(sealed_end), _) => sealed_end,
+            (_, _, Some(last)) => last.last_offset().0 + 1,
+            (_, _, None) => collected.next_offset,
+        };
+        if isolation == Isolation::ReadUncommitted || self.hide_aborted(&mut found, generation)? {
+            collected.take(found, next_offset);
+            collected.full |= !collected.batches.is_empty() && collected.bytes >= collected.budget;
+        } else {
+            // It is read again.
+            collected.full = false;
         }
-        collected.full |= !collected.batches.is_empty() && collected.bytes >= collected.budget;
         Ok(())
     }
 

@@ -28,7 +28,7 @@ use crate::{
     error::{LogError, LogResult},
     log::{Offset, TopicPartition},
     options::FsyncPolicy,
-    producer::{AbortedTransaction, ProducerTable},
+    producer::ProducerTable,
 };
 
 /// Opens a partition whose folder exists.
@@ -89,9 +89,6 @@ struct Folder {
     snapshots: BTreeSet<i64>,
 }
 
-/// A sealed segment and, if its file was whole, what was aborted in it.
-type Sealed = Option<(SealedSegment, Vec<AbortedTransaction>)>;
-
 impl Recovery<'_> {
     fn run(&self, compaction: CompactionState) -> LogResult<(Writer, Published, i64)> {
         let mut folder = self.list()?;
@@ -106,17 +103,27 @@ impl Recovery<'_> {
         };
 
         let loaded = self.load_sealed(sealed_bases, active_base)?;
-        let (mut producers, from) = self.newest_snapshot(&folder, &loaded)?;
+        // What a segment that has to be scanned is about may have begun before it; those behind the last such one are left alone if a snapshot spares them.
+        let first_scanned = loaded.iter().position(Option::is_none);
+        let last_scanned = loaded.iter().rposition(Option::is_none);
+        let (mut producers, mut from) =
+            self.newest_snapshot(&folder, first_scanned.unwrap_or(loaded.len()))?;
         let mut sealed = Vec::with_capacity(loaded.len());
-        let mut aborted = Vec::new();
         for (at, loaded) in loaded.into_iter().enumerate() {
             let base = folder.bases[at];
+            if last_scanned.is_some_and(|last| at == last + 1) {
+                let (known, spared) = self.newest_snapshot(&folder, sealed_bases.len())?;
+                if spared > at {
+                    (producers, from) = (known, spared);
+                }
+            }
             let successor = folder.bases[at + 1];
-            let (segment, transactions) = match loaded {
-                Some(loaded) if at < from => loaded,
-                Some((segment, transactions)) => {
-                    self.replay(&segment, &mut producers)?;
-                    (segment, transactions)
+            let segment = match loaded {
+                Some(segment) => {
+                    if at >= from {
+                        self.replay(&segment, &mut producers)?;
+                    }
+                    segment
                 }
                 None => UnsealedSegment {
                     environment: self.environment,
@@ -129,18 +136,13 @@ impl Recovery<'_> {
                 }
                 .rebuild(&mut producers)?,
             };
-            aborted.extend(transactions);
             sealed.push(Arc::new(segment));
         }
 
         let mut published = self.empty(log_start);
         published.sealed = sealed;
-        published.aborted = aborted;
         self.recover_active(active_base, recovery_point, &mut producers, &mut published)?;
         published.last_stable = producers.first_open_offset().unwrap_or(published.log_end);
-        published
-            .aborted
-            .retain(|transaction| transaction.last_offset >= log_start);
         let snapshots = folder
             .snapshots
             .iter()
@@ -219,7 +221,11 @@ impl Recovery<'_> {
         }
     }
 
-    fn load_sealed(&self, bases: &[i64], active_base: i64) -> LogResult<Vec<Sealed>> {
+    fn load_sealed(
+        &self,
+        bases: &[i64],
+        active_base: i64,
+    ) -> LogResult<Vec<Option<SealedSegment>>> {
         let disk = &*self.environment.disk;
         let successors = bases.iter().skip(1).chain([&active_base]);
         let mut loaded = Vec::with_capacity(bases.len());
@@ -227,27 +233,18 @@ impl Recovery<'_> {
             // A seal that does not reach the successor is left from an attempt to seal the segment that a crash undid.
             let segment = SealedSegment::load(disk, self.dir, base)?
                 .filter(|segment| segment.end() == successor);
-            loaded.push(match segment {
-                Some(segment) => segment
-                    .load_aborted(disk, self.dir)?
-                    .map(|aborted| (segment, aborted)),
-                None => None,
-            });
+            loaded.push(segment);
         }
         Ok(loaded)
     }
 
-    /// The newest usable snapshot at or before the first segment that has to be scanned, and the number of the segment it stands in front of.
+    /// The newest usable snapshot in front of that segment or an earlier one, and the number of the segment it stands in front of.
     fn newest_snapshot(
         &self,
         folder: &Folder,
-        loaded: &[Sealed],
+        segment: usize,
     ) -> LogResult<(ProducerTable, usize)> {
-        let first_scanned = loaded
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or(loaded.len());
-        for at in (0..=first_scanned).rev() {
+        for at in (0..=segment).rev() {
             let base = folder.bases[at];
             if folder.snapshots.contains(&base)
                 && let Some(producers) = snapshot::read(&*self.environment.disk, self.dir, base)?
@@ -314,7 +311,8 @@ impl Recovery<'_> {
                     }
                     let aborted = producers.apply(&batch)?;
                     dense &= batch.base_offset().0 == published.log_end;
-                    published.push(batch, Arc::clone(&file), position, 0, aborted);
+                    published.push(batch, position);
+                    published.settle(0, aborted);
                 }
                 Err(ScanError::Io(source)) => return Err(failed()(source)),
                 Err(damage) => break Some(damage),

@@ -5,9 +5,9 @@
 use std::{path::Path, sync::Arc};
 
 use crate::{
-    batch::EncodedBatch,
     disk::DiskFile,
     embedded::{
+        aborted::MAX_IN_SEGMENT,
         layout::SegmentFile,
         partition::{Partition, Writer},
         published::ActiveSegment,
@@ -59,16 +59,18 @@ impl Partition {
             .is_some_and(|began| self.environment.clock.now_ms().saturating_sub(began) >= limit)
     }
 
-    /// The file that takes the batch, and where.
+    /// The file that takes so many bytes and offsets, and where.
     pub(super) fn make_room(
         &self,
         writer: &mut Writer,
-        batch: &EncodedBatch,
+        bytes: u64,
+        offsets: i64,
     ) -> LogResult<(Arc<dyn DiskFile>, u64)> {
-        let last_offset = writer.log_end + i64::from(batch.header().last_offset_delta);
+        let last_offset = writer.log_end + offsets - 1;
         let (active, fits) = {
             let published = self.published.read();
-            let fits = published.index.can_hold(last_offset);
+            let fits =
+                published.index.can_hold(last_offset) && published.aborted.len() < MAX_IN_SEGMENT;
             (published.active.clone(), fits)
         };
         let Some(active) = active else {
@@ -84,7 +86,7 @@ impl Partition {
             writer.segment_began = Some(self.environment.clock.now_ms());
             return Ok((file, 0));
         }
-        let has_room = active.bytes + batch.len() as u64 <= self.settings().segment_bytes;
+        let has_room = active.bytes + bytes <= self.settings().segment_bytes;
         if fits && has_room && !self.is_aged(writer) {
             return Ok((file, active.bytes));
         }
@@ -129,10 +131,7 @@ impl Partition {
         }
         let (index, aborted) = {
             let published = self.published.read();
-            let from = published
-                .aborted
-                .partition_point(|transaction| transaction.last_offset < active.base);
-            (published.index.clone(), published.aborted[from..].to_vec())
+            (published.index.clone(), published.aborted.clone())
         };
         let content = SegmentContent {
             base: active.base,

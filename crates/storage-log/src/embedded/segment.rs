@@ -71,6 +71,8 @@ impl SegmentId {
 pub(crate) struct SealedSegment {
     pub(crate) id: SegmentId,
     seal: Seal,
+    /// First offset of all transactions that were aborted in the segment; they may have begun before it.
+    aborted_from: Option<i64>,
     /// The offsets of a segment with gaps were held against the seal since the process started.
     offsets_checked: AtomicBool,
 }
@@ -122,6 +124,7 @@ impl SegmentContent<'_> {
         Ok(SealedSegment {
             id: SegmentId::next(),
             seal,
+            aborted_from: first_aborted(self.aborted),
             offsets_checked: AtomicBool::new(false),
         })
     }
@@ -172,6 +175,11 @@ impl SealedSegment {
 
     pub(crate) fn max_timestamp(&self) -> Option<i64> {
         self.seal.max_timestamp
+    }
+
+    /// First offset of all transactions that were aborted in the segment.
+    pub(crate) fn aborted_from(&self) -> Option<i64> {
+        self.aborted_from
     }
 
     /// Bytes between two entries of its indexes.
@@ -229,7 +237,7 @@ impl SealedSegment {
         crc32c::crc32c(bytes) == sealed
     }
 
-    /// Reads the seal. `None` when there is none that can be trusted.
+    /// Reads the seal and what was aborted. `None` when there is none of them that can be trusted.
     pub(crate) fn load(disk: &dyn Disk, dir: &Path, base: i64) -> LogResult<Option<Self>> {
         let path = SegmentFile::Seal.path(dir, base);
         let body = match SEAL.read(disk, &path) {
@@ -239,17 +247,26 @@ impl SealedSegment {
             }
             read => read?,
         };
-        Ok(body
+        let Some(segment) = body
             .and_then(|body| Self::decode(&body))
-            .filter(|segment| segment.base() == base))
+            .filter(|segment| segment.base() == base)
+        else {
+            return Ok(None);
+        };
+        let aborted = segment.load_aborted(disk, dir)?;
+        Ok(aborted.map(|aborted| Self {
+            aborted_from: first_aborted(&aborted),
+            ..segment
+        }))
     }
 
-    /// The segment that a seal's body speaks of.
+    /// The segment that a seal's body speaks of; nothing is known of what was aborted in it.
     pub(crate) fn decode(body: &[u8]) -> Option<Self> {
         let seal = serde_json::from_slice(body).ok()?;
         Some(Self {
             id: SegmentId::next(),
             seal,
+            aborted_from: None,
             offsets_checked: AtomicBool::new(false),
         })
     }
@@ -302,12 +319,13 @@ impl SealedSegment {
     }
 }
 
+fn first_aborted(aborted: &[AbortedTransaction]) -> Option<i64> {
+    aborted.iter().map(|aborted| aborted.first_offset).min()
+}
+
 impl UnsealedSegment<'_> {
     /// Scans the segment and seals it. Anything invalid in it is damage.
-    pub(crate) fn rebuild(
-        &self,
-        producers: &mut ProducerTable,
-    ) -> LogResult<(SealedSegment, Vec<AbortedTransaction>)> {
+    pub(crate) fn rebuild(&self, producers: &mut ProducerTable) -> LogResult<SealedSegment> {
         let Self {
             environment,
             partition,
@@ -358,6 +376,6 @@ impl UnsealedSegment<'_> {
             index: &index,
             aborted: &aborted,
         };
-        Ok((content.seal(&*environment.disk, dir)?, aborted))
+        content.seal(&*environment.disk, dir)
     }
 }

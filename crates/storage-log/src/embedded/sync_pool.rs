@@ -1,4 +1,5 @@
-//! Threads that sync for callers who do not wait themselves ([`crate::Log::when_synced`]): however many these are, no thread is needed for each.
+//! Threads that write and sync for callers who do not wait themselves ([`crate::Log::produce`], [`crate::Log::when_synced`]): however many these are, no
+//! thread is needed for each.
 
 use std::{
     collections::VecDeque,
@@ -75,9 +76,16 @@ impl Shared {
         loop {
             if let Some(partition) = state.queue.pop_front() {
                 drop(state);
-                partition.sync_for_waiters();
-                drop(partition);
+                let has_more = partition.serve_waiters();
                 state = self.state.lock();
+                if has_more {
+                    // Behind the others: no partition keeps a thread to itself.
+                    state.queue.push_back(partition);
+                } else {
+                    drop(state);
+                    drop(partition);
+                    state = self.state.lock();
+                }
             } else if state.stopping {
                 return;
             } else {

@@ -73,6 +73,16 @@ impl Tail {
         }
     }
 
+    /// Forgets the batches that begin below `offset`.
+    pub(crate) fn drop_below(&mut self, offset: i64) {
+        while let Some(oldest) = self
+            .batches
+            .pop_front_if(|batch| batch.base_offset().0 < offset)
+        {
+            self.bytes -= oldest.byte_len();
+        }
+    }
+
     /// The batches from the one that holds `offset` on; `None` when it is not here (any more).
     pub(crate) fn from(&self, offset: i64) -> Option<impl Iterator<Item = &BatchView>> {
         let first = self.batches.front()?;

@@ -16,17 +16,20 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    batch::EncodedBatch,
     disk::Disk,
     embedded::{
         Environment,
+        group_commit::MustDo,
         layout::{self, DELETED, TEMPORARY, TOPIC, TOPICS},
         recovery,
         removal::remove_partition_dir,
         settings::PartitionSettings,
         small_file::{self, FileKind},
+        waiting::Refusal,
     },
     error::{LogError, LogResult},
-    log::{TopicChange, TopicConfig, TopicInfo, TopicPartition},
+    log::{AppendWaiter, TopicChange, TopicConfig, TopicInfo, TopicPartition},
 };
 
 use super::partition::Partition;
@@ -92,6 +95,29 @@ impl Topic {
                 cause: Arc::clone(cause),
             }),
         }
+    }
+
+    /// Hands a batch over to a partition. Answers with the partition if something has to be done there now, and with the waiter if the batch is refused.
+    /// Nothing is cloned as a rule: counts that all producers touch would be what they wait for most.
+    pub(crate) fn hand_over(
+        &self,
+        partition: &TopicPartition,
+        batch: EncodedBatch,
+        waiter: AppendWaiter,
+    ) -> Result<Option<(Arc<Partition>, MustDo)>, Refusal> {
+        let state = self.state.read();
+        let Some(Slot::Open(open)) = state.partitions.get(partition.partition.0 as usize) else {
+            drop(state);
+            return match self.partition(partition) {
+                Err(error) => Err((error, waiter)),
+                // It was opened again just now.
+                Ok(open) => open
+                    .hand_over(batch, waiter)
+                    .map(|must_do| Some((open, must_do))),
+            };
+        };
+        let must_do = open.hand_over(batch, waiter)?;
+        Ok((!must_do.is_done()).then(|| (Arc::clone(open), must_do)))
     }
 
     /// All partitions that are open.

@@ -17,6 +17,7 @@ use super::{
     format::Format,
     interrupt::Interrupt,
     output::{Output, put_bytes},
+    progress::Progress,
     time,
 };
 
@@ -113,6 +114,9 @@ struct Consumer<'a> {
     out: Output,
     line: Vec<u8>,
     interrupt: Interrupt,
+    /// Bytes of batches that were read.
+    bytes: u64,
+    progress: Progress,
 }
 
 /// Prints the records that are asked for.
@@ -142,6 +146,8 @@ pub(super) fn consume(args: &ConsumeArgs) -> Result<Outcome, ToolError> {
         out: Output::new(),
         line: Vec::new(),
         interrupt: Interrupt::listen()?,
+        bytes: 0,
+        progress: Progress::beside_output("read", None),
     };
     for number in partitions {
         let at = TopicPartition::new(topic.name.clone(), number);
@@ -227,6 +233,8 @@ impl Consumer<'_> {
             }
             let fetch = self.log.read(at, next, READ_BYTES, self.isolation)?;
             for batch in &fetch.batches {
+                self.bytes += batch.byte_len() as u64;
+                self.progress.at(self.bytes);
                 for record in &batch.records()? {
                     let record = record?;
                     if record.offset >= next && record.timestamp >= from && self.wants(&record) {

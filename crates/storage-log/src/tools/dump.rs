@@ -25,6 +25,7 @@ use super::{
     error::ToolError,
     interrupt::Interrupt,
     output::{Output, put_bytes, readable},
+    progress::Progress,
     time,
 };
 
@@ -54,6 +55,9 @@ struct Dump<'a> {
     out: Output,
     interrupt: Interrupt,
     outcome: Outcome,
+    /// Bytes of the files that are done.
+    done: u64,
+    progress: Progress,
 }
 
 /// Prints the files one after the other.
@@ -63,6 +67,8 @@ pub(super) fn dump(args: &DumpArgs) -> Result<Outcome, ToolError> {
         out: Output::new(),
         interrupt: Interrupt::listen()?,
         outcome: Outcome::Done,
+        done: 0,
+        progress: Progress::beside_output("read", None),
     };
     for path in &args.files {
         for path in files_at(path)? {
@@ -125,8 +131,14 @@ impl Dump<'_> {
                 return Ok(());
             }
             match scanner.next() {
-                Ok(None) => return Ok(()),
-                Ok(Some((position, batch))) => self.batch(position, &batch)?,
+                Ok(None) => {
+                    self.done += bytes;
+                    return Ok(());
+                }
+                Ok(Some((position, batch))) => {
+                    self.batch(position, &batch)?;
+                    self.progress.at(self.done + position);
+                }
                 Err(error) => {
                     let rest = bytes - scanner.position();
                     return self.damaged(format!(

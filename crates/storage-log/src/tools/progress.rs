@@ -30,6 +30,13 @@ impl Progress {
         }
     }
 
+    /// For work whose result goes to standard output: nothing is shown where that would stand between the lines.
+    pub(super) fn beside_output(doing: &'static str, total: Option<u64>) -> Self {
+        let mut progress = Self::new(doing, total);
+        progress.shown &= !io::stdout().is_terminal();
+        progress
+    }
+
     /// So many bytes are done.
     pub(super) fn at(&mut self, bytes: u64) {
         if !self.shown || self.last.elapsed() < EVERY {

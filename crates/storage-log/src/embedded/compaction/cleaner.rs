@@ -28,7 +28,7 @@ use crate::{
     producer::AbortedTransaction,
 };
 
-use super::{exchange::Replacement, offset_map::OffsetMap};
+use super::offset_map::OffsetMap;
 
 /// Bytes collected before they are written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -38,7 +38,6 @@ pub(super) struct Rules<'a> {
     pub(super) map: &'a OffsetMap,
     /// The map knows of records below this offset only.
     pub(super) map_end: i64,
-    pub(super) aborted: &'a AbortedRanges,
     /// Last offsets of each producer's newest batch and marker.
     pub(super) newest_of_producers: &'a HashSet<i64>,
     pub(super) now_ms: i64,
@@ -64,7 +63,12 @@ enum Verdict {
 }
 
 impl Rules<'_> {
-    fn judge(&self, pass: &mut Pass, batch: &BatchView) -> LogResult<Verdict> {
+    fn judge(
+        &self,
+        pass: &mut Pass,
+        batch: &BatchView,
+        aborted: &AbortedRanges,
+    ) -> LogResult<Verdict> {
         let header = batch.header();
         let must_stay = self.newest_of_producers.contains(&header.last_offset());
         if batch.is_control() {
@@ -72,7 +76,7 @@ impl Rules<'_> {
             pass.kept_transactions.remove(&header.producer_id);
             return Ok(if stays { Verdict::Whole } else { Verdict::Gone });
         }
-        let aborted = self.aborted.hide(batch);
+        let aborted = aborted.hide(batch);
         let horizon = header.delete_horizon();
         let tombstones_go = horizon.is_some_and(|horizon| horizon <= self.now_ms);
         let filtered = batch.filter(|record| {
@@ -145,11 +149,12 @@ impl<'a> Cleaner<'a> {
         })
     }
 
-    /// Takes over what stays of a segment. False when the log is being dropped meanwhile.
+    /// Takes over what stays of a segment, in which those were aborted. False when the log is being dropped meanwhile.
     pub(super) fn add(
         &mut self,
         segment: &SealedSegment,
         rules: &Rules<'_>,
+        aborted: &AbortedRanges,
         pass: &mut Pass,
     ) -> LogResult<bool> {
         let file = segment.open(self.environment, self.dir)?;
@@ -168,7 +173,7 @@ impl<'a> Cleaner<'a> {
                     return Err(error.into_log_error(self.partition, expected, segment.end()));
                 }
             };
-            match rules.judge(pass, &batch)? {
+            match rules.judge(pass, &batch, aborted)? {
                 Verdict::Whole => self.put(batch.as_bytes())?,
                 Verdict::Rewritten(bytes) => {
                     self.unchanged = false;
@@ -204,12 +209,12 @@ impl<'a> Cleaner<'a> {
         Ok(())
     }
 
-    /// Completes the segment that stands for `old`. `None` when it would be the same as the only one of them.
+    /// Completes the segment that stands for `old`, in which the markers of those aborted transactions lay. `None` when it would be the same as the only one of them.
     pub(super) fn finish(
         mut self,
         old: &[Arc<SealedSegment>],
         aborted: &[AbortedTransaction],
-    ) -> LogResult<Option<Replacement>> {
+    ) -> LogResult<Option<SealedSegment>> {
         let end = old.last().map_or(self.base, |last| last.end());
         if self.unchanged && old.len() == 1 {
             return Ok(None);
@@ -218,10 +223,11 @@ impl<'a> Cleaner<'a> {
         self.file
             .sync_data()
             .map_err(LogError::io(|| format!("compact {}", self.partition)))?;
-        let (forgotten, kept): (Vec<_>, Vec<_>) = aborted
+        let kept: Vec<_> = aborted
             .iter()
-            .filter(|transaction| (self.base..end).contains(&transaction.last_offset))
-            .partition(|transaction| self.dropped_markers.contains(&transaction.last_offset));
+            .filter(|transaction| !self.dropped_markers.contains(&transaction.last_offset))
+            .copied()
+            .collect();
         let content = SegmentContent {
             base: self.base,
             end,
@@ -230,9 +236,9 @@ impl<'a> Cleaner<'a> {
             index: &self.index,
             aborted: &kept,
         };
-        let segment = content.seal_as(&*self.environment.disk, |kind| {
+        let replacement = content.seal_as(&*self.environment.disk, |kind| {
             kind.cleaned_path(self.dir, self.base)
         })?;
-        Ok(Some(Replacement { segment, forgotten }))
+        Ok(Some(replacement))
     }
 }

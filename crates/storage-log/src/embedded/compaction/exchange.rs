@@ -22,7 +22,6 @@ use crate::{
         small_file::{self, FileKind},
     },
     error::{LogError, LogResult},
-    producer::AbortedTransaction,
 };
 
 const KIND: FileKind = FileKind {
@@ -48,13 +47,6 @@ pub(crate) struct Plan {
     absorbed: Vec<i64>,
 }
 
-/// A segment that is complete under names of its own.
-pub(super) struct Replacement {
-    pub(super) segment: SealedSegment,
-    /// Aborted transactions of which nothing is left; their markers lie in the segment's range.
-    pub(super) forgotten: Vec<AbortedTransaction>,
-}
-
 /// Whether an exchange took place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exchange {
@@ -64,11 +56,11 @@ pub(super) enum Exchange {
 }
 
 impl Partition {
-    /// Puts a segment in the place of `old`, which are neighbours.
+    /// Puts a segment, complete under names of its own, in the place of `old`, which are neighbours.
     pub(super) fn exchange(
         &self,
         old: &[Arc<SealedSegment>],
-        replacement: Replacement,
+        replacement: SealedSegment,
     ) -> LogResult<Exchange> {
         let _removing = self.removing.lock();
         let environment = &self.environment;
@@ -115,14 +107,14 @@ impl Partition {
         &self,
         old: &[Arc<SealedSegment>],
         plan: &Plan,
-        replacement: Replacement,
+        replacement: SealedSegment,
     ) -> LogResult<()> {
         let mut published = self.published.write();
         plan.rename(&*self.environment.disk, &self.dir)?;
         self.environment
             .files
             .forget(&SegmentFile::Log.path(&self.dir, plan.base));
-        published.exchange(old, replacement.segment, &replacement.forgotten);
+        published.exchange(old, replacement);
         Ok(())
     }
 }

@@ -14,20 +14,15 @@ mod exchange;
 mod offset_map;
 mod state;
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, atomic::Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     embedded::{
-        aborted::AbortedRanges,
         partition::Partition,
         scan::{BatchScanner, ScanStart},
         segment::SealedSegment,
     },
     error::LogResult,
-    producer::AbortedTransaction,
 };
 
 use cleaner::{Cleaner, Pass, Rules};
@@ -150,10 +145,9 @@ impl Partition {
 
     /// One pass. False when it was overtaken by retention, or the log is being dropped: what it did stays, the rest is for the next time.
     fn pass(&self, work: &Work) -> LogResult<bool> {
-        let (aborted, newest_of_producers) = self.what_producers_need();
-        let ranges = AbortedRanges::overlapping(&aborted, 0, i64::MAX);
+        let newest_of_producers = self.newest_of_producers();
         let mut map = OffsetMap::with_bytes(self.environment.options.compaction_map_bytes);
-        let Some(map_end) = self.fill(&mut map, work, &ranges)? else {
+        let Some(map_end) = self.fill(&mut map, work)? else {
             return Ok(false);
         };
         let settings = self.settings();
@@ -162,7 +156,6 @@ impl Partition {
             interrupted: &interrupted,
             map: &map,
             map_end,
-            aborted: &ranges,
             newest_of_producers: &newest_of_producers,
             now_ms: self.environment.clock.now_ms(),
             tombstone_ms: settings.compaction.tombstone_ms,
@@ -183,9 +176,14 @@ impl Partition {
             )?;
             for segment in group {
                 segment.check_offsets(&self.environment, &self.id, &self.dir)?;
-                if !cleaner.add(segment, &rules, &mut pass)? {
+                let aborted = self.aborted_in(segment)?;
+                if !cleaner.add(segment, &rules, &aborted, &mut pass)? {
                     return Ok(false);
                 }
+            }
+            let mut aborted = Vec::new();
+            for segment in group {
+                aborted.extend_from_slice(&self.aborted_of(segment)?);
             }
             let Some(replacement) = cleaner.finish(group, &aborted)? else {
                 continue;
@@ -199,21 +197,11 @@ impl Partition {
         Ok(true)
     }
 
-    /// Aborted transactions, and the offsets at which the newest batch and marker of each producer end.
-    fn what_producers_need(&self) -> (Vec<AbortedTransaction>, HashSet<i64>) {
-        let newest = self.newest_of_producers();
-        (self.published.read().aborted.clone(), newest)
-    }
-
     /// Reads what is dirty into the map, as far as it fits. Answers with the first offset that the map does not know; `None` when the log is being
     /// dropped.
-    fn fill(
-        &self,
-        map: &mut OffsetMap,
-        work: &Work,
-        aborted: &AbortedRanges,
-    ) -> LogResult<Option<i64>> {
+    fn fill(&self, map: &mut OffsetMap, work: &Work) -> LogResult<Option<i64>> {
         for segment in work.dirty() {
+            let aborted = self.aborted_in(segment)?;
             let mut scanner = self.scan(segment)?;
             loop {
                 if self.is_interrupted() {

@@ -9,8 +9,6 @@ use serde::Serialize;
 pub(super) struct Limits {
     /// MB/s to disk.
     pub(super) disk_write: f64,
-    /// Syncs a second, one after the other.
-    pub(super) sync_rate: f64,
     /// MB/s out of the page cache.
     pub(super) cache_read: f64,
 }

@@ -48,7 +48,6 @@ pub(super) fn measure(
     std::fs::remove_file(&path).map_err(BenchError::file(&path))?;
     Ok(Limits {
         disk_write,
-        sync_rate,
         cache_read,
     })
 }

@@ -16,10 +16,14 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::LogError;
+use append::Producers;
 use figures::Figures;
+
+/// What a producer of Kafka's has on its way by default (`max.in.flight.requests.per.connection`).
+const KAFKA_IN_FLIGHT: usize = 5;
 
 /// Options of `highwater bench log`.
 #[derive(Debug, Clone, Args)]
@@ -36,9 +40,27 @@ pub struct BenchArgs {
     /// GB appended while memory is watched; 0 leaves that out
     #[arg(long, value_name = "GB", default_value_t = 10)]
     pub memory: usize,
+    /// Measure only these parts, several separated by commas [default: all]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
+    pub only: Vec<Part>,
     /// Print one JSON document in the end instead of lines
     #[arg(long)]
     pub json: bool,
+}
+
+/// What can be measured. The machine's own limits always are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Memory while much is appended
+    Memory,
+    /// Large batches and small records from one producer
+    Append,
+    /// Many producers that wait until their records are on disk
+    Always,
+    /// Reading, cold and warm
+    Consume,
+    /// Producers beside a reader of cold data
+    Disturb,
 }
 
 /// Why a measurement ended early.
@@ -83,19 +105,35 @@ fn measure(dir: &Path, args: &BenchArgs) -> Result<Figures, BenchError> {
     let bytes = args.size << 20;
     let seconds = Duration::from_secs(args.seconds);
     let mut out = Figures::new(args.json);
+    let wanted = |part| args.only.is_empty() || args.only.contains(&part);
     // First, while this process has used no memory for anything else.
-    if args.memory > 0 {
+    if args.memory > 0 && wanted(Part::Memory) {
         append::memory(dir, args.memory * 1_000_000_000, &mut out)?;
     }
     let limits = machine::measure(dir, bytes, seconds, &mut out)?;
-    append::sequential(dir, bytes, limits, &mut out)?;
-    for record_bytes in [100, 1024] {
-        append::records(dir, bytes, record_bytes, &mut out)?;
-        for producers in [16, 256] {
-            append::always(dir, producers, record_bytes, seconds, limits, &mut out)?;
-        }
-        consume::consume(dir, bytes, record_bytes, limits, &mut out)?;
+    if wanted(Part::Append) {
+        append::sequential(dir, bytes, limits, &mut out)?;
     }
-    consume::disturb(dir, bytes, seconds, &mut out)?;
+    for record_bytes in [100, 1024] {
+        if wanted(Part::Append) {
+            append::records(dir, bytes, record_bytes, &mut out)?;
+        }
+        if wanted(Part::Always) {
+            for (producers, in_flight) in [(16, 1), (256, 1), (256, KAFKA_IN_FLIGHT)] {
+                let producers = Producers {
+                    producers,
+                    in_flight,
+                    record_bytes,
+                };
+                append::always(dir, producers, seconds, &mut out)?;
+            }
+        }
+        if wanted(Part::Consume) {
+            consume::consume(dir, bytes, record_bytes, limits, &mut out)?;
+        }
+    }
+    if wanted(Part::Disturb) {
+        consume::disturb(dir, bytes, seconds, &mut out)?;
+    }
     Ok(out)
 }

@@ -6,6 +6,7 @@
 //!
 //! The checker has negative controls: a log that skips the sync and a disk that lies about it must both be caught.
 
+mod handed_over;
 mod model;
 
 use std::{
@@ -15,8 +16,8 @@ use std::{
 };
 
 use highwater_storage_log::{
-    BatchBuilder, EmbeddedLog, EncodedBatch, FsyncPolicy, Log, LogError, LogOptions, LogResult,
-    MemoryDisk, Offset, ProducerFields, ProducerId, TopicConfig, TopicPartition,
+    BatchBuilder, EmbeddedLog, EncodedBatch, FsyncPolicy, Isolation, Log, LogError, LogOptions,
+    LogResult, MemoryDisk, Offset, ProducerFields, ProducerId, TopicConfig, TopicPartition,
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
