@@ -46,6 +46,8 @@ struct ProducerPartition {
     position: ProducerPosition,
     /// Appended, not committed.
     open: bool,
+    /// What is open is to be aborted, and the log could not do that yet.
+    abandoned: bool,
     /// Behind the last record that is appended.
     end: i64,
 }
@@ -67,6 +69,7 @@ impl Producer {
                 name: TopicPartition::new(topic, partition),
                 position: positions.get(partition as usize).copied().unwrap_or(start),
                 open: false,
+                abandoned: false,
                 end: 0,
             })
             .collect();
@@ -127,8 +130,12 @@ impl Producer {
         Ok(())
     }
 
-    /// Makes what was appended visible.
-    pub fn commit(&mut self, log: &dyn Log) -> ExecResult<()> {
+    /// Makes what was appended visible. What was abandoned is aborted instead; true if something was, see [`Self::abandon`].
+    pub fn commit(&mut self, log: &dyn Log) -> ExecResult<bool> {
+        if self.partitions.iter().any(|partition| partition.abandoned) {
+            self.abandon(log)?;
+            return Ok(true);
+        }
         for partition in self
             .partitions
             .iter_mut()
@@ -137,12 +144,15 @@ impl Producer {
             log.end_transaction(&partition.name, self.id, partition.position.epoch, true)?;
             partition.open = false;
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Takes back what was appended between two steps, and goes on with a new epoch where that left a gap in the sequences. A checkpoint has
-    /// to hold the new epoch before the next step is journaled.
+    /// to hold the new epoch before the next step is journaled. After an error it can be called again, and nothing of it is ever committed.
     pub fn abandon(&mut self, log: &dyn Log) -> ExecResult<()> {
+        for partition in &mut self.partitions {
+            partition.abandoned |= partition.open;
+        }
         self.abort(log)?;
         self.settle(log)?;
         Ok(())
@@ -185,6 +195,7 @@ impl Producer {
         let mut aborted = false;
         for partition in &mut self.partitions {
             partition.open = false;
+            partition.abandoned = false;
             partition.end = log.offsets(&partition.name)?.log_end.0;
             let Some(state) = log.producer(&partition.name, self.id)? else {
                 continue;

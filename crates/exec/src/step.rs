@@ -286,18 +286,21 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Makes visible what all producers appended.
+    /// Makes visible what all producers appended, and aborts what a change of the queries could not take back.
     pub(crate) fn commit_producers(&mut self) -> ExecResult<()> {
         let (log, shared) = (&*self.log, &self.shared);
+        let mut aborted = false;
         for sink in self
             .queries
             .iter_mut()
             .filter_map(|query| query.sink.as_mut())
         {
-            shared.until_there_is_room(|| sink.producer_mut().commit(log))?;
+            aborted |= shared.until_there_is_room(|| sink.producer_mut().commit(log))?;
         }
         let processing_log = self.processing_log.producer_mut();
-        shared.until_there_is_room(|| processing_log.commit(log))
+        aborted |= shared.until_there_is_room(|| processing_log.commit(log))?;
+        self.owes_checkpoint |= aborted;
+        Ok(())
     }
 
     /// Hands changes to their readers, and ends those that do not keep up.

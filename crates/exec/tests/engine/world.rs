@@ -96,13 +96,15 @@ pub enum Moment {
     Dropped,
 }
 
-/// Where the power goes while a table gets another query.
+/// Where the power goes, or the disk is full, while a table gets another query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Paused,
     Recorded,
     /// So many changes of the log's disk later.
     After(u64),
+    /// So many bytes are left from then on, for a tenth of a second.
+    Room(u64),
 }
 
 impl World {
@@ -559,8 +561,19 @@ impl World {
                 self.power_cut(random);
                 return done;
             }
-            Some(Cut::Paused) | None => {
-                if let Err(error) = self.engine().replace_query(new) {
+            Some(Cut::Paused | Cut::Room(_)) | None => {
+                if let Some(Cut::Room(bytes)) = cut {
+                    self.leave_room(Some(bytes));
+                }
+                // What failed is taken back once there is room, and the engine answers after that.
+                let disk = self.disk.clone();
+                let relief = std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(100));
+                    disk.set_capacity(None);
+                });
+                let replaced = self.engine().replace_query(new);
+                relief.join().expect("no panic");
+                if let Err(error) = replaced {
                     self.put(old);
                     self.relations.0.insert(name.to_owned(), before);
                     return Err(error);
