@@ -185,9 +185,23 @@ impl CatchingUp {
                 self.read_up_to(source, &ends, log, state, shared, progress)?;
             }
             if missing <= tail || self.keeps_too_much() {
-                return Ok(());
+                return self.write_state(state);
             }
         }
+    }
+
+    /// Puts what the query keeps into the database beside the steps, so that the checkpoint of its join has little left to write. Nobody reads it
+    /// there before, and a recovery forgets state of queries that its checkpoint does not name.
+    fn write_state(&mut self, state: &RocksState) -> ExecResult<()> {
+        let mut changes = Vec::new();
+        self.query.graph.checkpoint(&mut changes);
+        state.write(&changes)?;
+        self.query.graph.checkpointed();
+        if let Some(table) = &mut self.query.table {
+            state.write_runs(table.prefix(), &table.freeze())?;
+            table.checkpointed(state.snapshot());
+        }
+        Ok(())
     }
 
     fn keeps_too_much(&self) -> bool {

@@ -138,6 +138,13 @@ impl Pipeline {
     /// Takes back what a query appended that failed while it caught up.
     pub fn give_up_catching_up(&mut self, mut catching_up: CatchingUp) {
         self.abandon_output(catching_up.query.sink.as_mut());
+        // If this fails, the state takes room until the next start forgets it.
+        if let Err(error) = self.forget_state(catching_up.query.definition.id) {
+            tracing::warn!(
+                error = with_causes(&error),
+                "the state of a query that was not created could not be removed"
+            );
+        }
     }
 
     /// Aborts what a query appended between two steps. A log that has no room for that now is asked again ([`Self::abort_leftovers`]).

@@ -105,12 +105,12 @@ impl Pipeline {
         queries: Vec<PersistentQuery>,
     ) -> ExecResult<Vec<PersistentQuery>> {
         let wanted: BTreeSet<u64> = queries.iter().map(|query| query.id.0).collect();
-        for gone in manifest
-            .queries
-            .iter()
-            .filter(|query| !wanted.contains(&query.query))
-        {
-            self.forget_state(QueryId(gone.query))?;
+        let known: BTreeSet<u64> = manifest.queries.iter().map(|query| query.query).collect();
+        for stored in self.state.queries()? {
+            // One that was catching up when the checkpoint was written may have state in it without being named.
+            if !wanted.contains(&stored.0) || !known.contains(&stored.0) {
+                self.forget_state(stored)?;
+            }
         }
         let mut new = Vec::new();
         for definition in queries {

@@ -6,7 +6,7 @@
 //!
 //! INVARIANT: the newest run that knows a key decides; the base only speaks for keys that no run knows.
 //! INVARIANT: merging doubles: a run is merged into its elder only when the elder is at most twice as large, so a row is copied
-//! O(log n) times between two checkpoints.
+//! O(log n) times between two checkpoints. What would become too large a run is left alone.
 
 use std::{iter::Peekable, ops::Bound, sync::Arc, vec::IntoIter};
 
@@ -17,7 +17,7 @@ use arrow::{
     row::{RowConverter, Rows, SortField},
 };
 
-use super::{BaseSnapshot, RocksState, Run, StatePrefix, key::successor, rocks::Entry};
+use super::{BaseSnapshot, Run, StatePrefix, key::successor, rocks::Entry};
 use crate::{
     delta::{Delta, with_rowtime},
     error::{ExecError, ExecResult},
@@ -26,6 +26,9 @@ use crate::{
 
 /// Entries that a scan takes from the base at a time.
 const BASE_PAGE: usize = 1024;
+
+/// Rows of a run after which it is not merged with another before a checkpoint takes it: merging more would hold up a step for too long.
+const MERGED_ROWS: usize = 512 << 10;
 
 /// Rows of a batch that a scan hands out.
 const SCAN_BATCH: usize = 8192;
@@ -224,10 +227,14 @@ impl TableStore {
                 delta.diffs(),
             ));
         }
-        let mut entries: Vec<(&[u8], Option<&[u8]>)> = Vec::new();
+        let rows = deltas.iter().map(|delta| delta.rows()).sum();
+        let mut entries: Vec<(&[u8], Option<&[u8]>)> = Vec::with_capacity(rows);
         for wanted in [-1, 1] {
             // ORDER: removals first, so that the later entry of a key is the one that adds.
             for (keys, values, diffs) in &encoded {
+                if wanted < 0 && diffs.is_none() {
+                    continue;
+                }
                 let key_of = |row| keys.as_ref().map_or(&[][..], |keys| keys.row(row).data());
                 for row in 0..values.num_rows() {
                     let diff = diffs.map_or(1, |diffs| diffs[row]);
@@ -255,6 +262,7 @@ impl TableStore {
         self.runs.push(Arc::new(run));
         while let [.., older, newer] = &self.runs[self.frozen..]
             && older.len() <= 2 * newer.len()
+            && older.len() + newer.len() <= MERGED_ROWS
         {
             let merged = Arc::new(Run::merge(older, newer));
             self.runs.truncate(self.runs.len() - 2);
@@ -471,12 +479,5 @@ impl Iterator for TableScan {
                     .map(|(key, value)| (key.as_slice(), value.as_slice())),
             ),
         )
-    }
-}
-
-impl RocksState {
-    /// Writes the runs of a table, oldest first.
-    pub fn write_runs(&self, prefix: StatePrefix, runs: &[Arc<Run>]) -> ExecResult<()> {
-        runs.iter().try_for_each(|run| self.write_run(prefix, run))
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     error::{ExecError, ExecResult},
     operator::{Operator, StepContext},
     operators::{assign_windows::millis, groups::Groups},
-    state::{StateChanges, leading},
+    state::StateChanges,
 };
 
 /// How groups are kept and when their rows are given.
@@ -369,6 +369,17 @@ impl Aggregate {
 
         let keys = self.key_columns(&touched)?;
         let new_values = self.evaluate(&touched)?;
+        if old_rowtimes.is_empty() && touched.iter().all(|&group| self.has_row(group)) {
+            // Nothing but new rows, as in history and wherever groups come and do not come again.
+            let mut rowtimes = Vec::with_capacity(touched.len());
+            for &group in &touched {
+                self.touched.marks[group as usize] = false;
+                rowtimes.push(self.rowtimes[group as usize]);
+            }
+            let columns = keys.into_iter().chain(new_values).collect();
+            let times = rowtime_array(rowtimes);
+            return Delta::from_columns(&self.schema, columns, times, None).map(Some);
+        }
         let mut key_rows: Vec<u32> = Vec::with_capacity(touched.len() * 2);
         let mut sides: Vec<(usize, usize)> = Vec::with_capacity(touched.len() * 2);
         let mut rowtimes = Vec::with_capacity(touched.len() * 2);
@@ -694,7 +705,7 @@ impl Operator for Aggregate {
             let dropped_below = window.dropped_below.take();
             if let Some(first_staying) = dropped_below {
                 match window.key_from(first_staying) {
-                    Ok(key) => changes.delete_range(Vec::new(), key),
+                    Ok(key) => changes.drop_range(Vec::new(), key),
                     // Closed windows that stay in the database cost space, never a wrong result.
                     Err(error) => {
                         tracing::warn!(%error, "could not drop closed windows from the state database")
@@ -706,36 +717,28 @@ impl Operator for Aggregate {
                 && (dropped_below.is_some() || window.saved_stream_time != window.stream_time)
             {
                 window.saved_stream_time = window.stream_time;
-                changes.put(
-                    STREAM_TIME_KEY.to_vec(),
-                    window.stream_time.to_le_bytes().to_vec(),
-                );
+                changes.put(STREAM_TIME_KEY, |value| {
+                    value.extend_from_slice(&window.stream_time.to_le_bytes());
+                });
             }
         }
-        // The database takes keys that come in their order several times as fast.
-        let mut dirty: Vec<(u128, u32)> = std::mem::take(&mut self.dirty.groups)
-            .into_iter()
-            .map(|group| (leading(self.groups.key(group)), group))
-            .collect();
-        dirty.sort_unstable_by(|left, right| {
-            let keys = || self.groups.key(left.1).cmp(self.groups.key(right.1));
-            left.0.cmp(&right.0).then_with(keys)
-        });
-        for (_, group) in dirty {
+        let dirty = std::mem::take(&mut self.dirty.groups);
+        changes.reserve(dirty.len(), dirty.len() * (32 + 16 * self.calls.len()));
+        for group in dirty {
             self.dirty.marks[group as usize] = false;
-            let key = self.groups.key(group).to_vec();
+            let key = self.groups.key(group);
             if !self.has_row(group) {
                 changes.delete(key);
                 self.leaving.push(group);
                 continue;
             }
-            let mut value = Vec::with_capacity(16 + 16 * self.calls.len());
-            value.extend_from_slice(&self.rows[group as usize].to_le_bytes());
-            value.extend_from_slice(&self.rowtimes[group as usize].to_le_bytes());
-            for (_, accumulator) in &self.calls {
-                accumulator.save(group, &mut value);
-            }
-            changes.put(key, value);
+            changes.put(key, |value| {
+                value.extend_from_slice(&self.rows[group as usize].to_le_bytes());
+                value.extend_from_slice(&self.rowtimes[group as usize].to_le_bytes());
+                for (_, accumulator) in &self.calls {
+                    accumulator.save(group, value);
+                }
+            });
         }
     }
 
