@@ -31,6 +31,7 @@ use crate::{
     source::TopicSource,
     state::RocksState,
     step::TableRows,
+    workers::Workers,
 };
 
 /// Bytes of rejected records that a catch-up keeps in memory; with more, the rest of history is read between two steps, where they can be
@@ -57,6 +58,7 @@ pub struct CatchingUp {
     pub(crate) unevaluated: Vec<Rejected>,
     /// Bytes of both.
     rejected_bytes: usize,
+    workers: Workers,
 }
 
 /// The pipeline's side of a catch-up.
@@ -134,7 +136,7 @@ impl CatchUpThread {
 
 impl CatchingUp {
     /// A query that has read nothing yet.
-    pub fn new(query: RunningQuery) -> Self {
+    pub fn new(query: RunningQuery, workers: Workers) -> Self {
         Self {
             reached: query.origin.clone(),
             query,
@@ -142,6 +144,7 @@ impl CatchingUp {
             undecodable: Vec::new(),
             unevaluated: Vec::new(),
             rejected_bytes: 0,
+            workers,
         }
     }
 
@@ -223,7 +226,7 @@ impl CatchingUp {
                 return Err(ExecError::Stopped("the query was catching up".into()));
             }
             let before = source.positions().to_vec();
-            let Some(mut chunk) = next_chunk(source, log, ends, PIECE_ROWS)? else {
+            let Some(mut chunk) = next_chunk(source, log, ends, PIECE_ROWS, self.workers)? else {
                 break;
             };
             let bad = std::mem::take(&mut chunk.rejected);
@@ -271,7 +274,7 @@ impl CatchingUp {
             .map(Rejected::bytes)
             .sum::<usize>();
         if let Some(sink) = &mut self.query.sink {
-            sink.producer_mut().append(log, &batches)?;
+            sink.append(log, &batches)?;
         }
         Ok(())
     }

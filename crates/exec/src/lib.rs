@@ -36,6 +36,7 @@ mod source;
 mod state;
 mod step;
 mod subscribe;
+mod workers;
 
 pub use engine::{
     Engine, EngineOptions, OffsetReset, PersistentQuery, QueryOutput, QueryState, QueryStatus,

@@ -31,12 +31,14 @@ use crate::{
     source::TopicSource,
     state::{BaseSnapshot, RocksState, RowCodec, StateChanges, StateId, StatePrefix, TableStore},
     step::PendingStep,
+    workers::Workers,
 };
 
 /// See the module.
 pub struct Pipeline {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) options: EngineOptions,
+    pub(crate) workers: Workers,
     pub(crate) shared: Arc<Shared>,
     pub(crate) checkpoints: CheckpointStore,
     pub(crate) state: RocksState,
@@ -83,6 +85,7 @@ pub struct RunningQuery {
     pub(crate) stopped_at: Option<SourcePositions>,
     /// Where it began to read.
     pub(crate) origin: SourcePositions,
+    pub(crate) workers: Workers,
     /// Latest event time that the parts of a step have read which has not ended.
     pub(crate) latest_read: Option<i64>,
     pub(crate) rows_in: u64,
@@ -107,8 +110,9 @@ impl RunningQuery {
         definition: PersistentQuery,
         manifest: Option<&QueryManifest>,
         base: &Arc<BaseSnapshot>,
+        workers: Workers,
     ) -> ExecResult<Self> {
-        let graph = QueryGraph::new(definition.plan.clone(), Some(definition.id))?;
+        let graph = QueryGraph::new(definition.plan.clone(), Some(definition.id), workers)?;
         let relation = definition.output.relation();
         let table = match &definition.output {
             QueryOutput::Stream(_) => None,
@@ -125,7 +129,8 @@ impl RunningQuery {
         let sink = match &definition.output {
             QueryOutput::SourceTable(_) => None,
             QueryOutput::Stream(relation) | QueryOutput::Table(relation) => {
-                Some(Sink::new(definition.id, Arc::clone(relation), positions)?)
+                let relation = Arc::clone(relation);
+                Some(Sink::new(definition.id, relation, positions, workers)?)
             }
         };
         let failure = manifest.and_then(|manifest| manifest.failure.clone());
@@ -150,6 +155,7 @@ impl RunningQuery {
                 .map(|manifest| positions_from(&manifest.origin))
                 .unwrap_or_default(),
             definition,
+            workers,
             latest_read: None,
             rows_in: 0,
             rows_out: 0,

@@ -29,7 +29,7 @@ impl Pipeline {
     /// Adds a query, caught up and visible when this returns. No step may be pending.
     pub fn create_query(&mut self, definition: PersistentQuery) -> ExecResult<()> {
         let query = self.new_query(definition)?;
-        self.take_in(CatchingUp::new(query))
+        self.take_in(CatchingUp::new(query, self.workers))
     }
 
     /// The same, but a query that has much history to read is handed back, to catch up beside the steps before [`Self::take_in`].
@@ -45,7 +45,7 @@ impl Pipeline {
             .iter()
             .map(|(relation, ends)| records_between(&query.origin[relation], ends))
             .sum();
-        let catching_up = CatchingUp::new(query);
+        let catching_up = CatchingUp::new(query, self.workers);
         if catching_up.query.runs() && from_topics && left > self.options.catch_up_tail {
             return Ok(Some(catching_up));
         }
@@ -56,7 +56,7 @@ impl Pipeline {
     fn new_query(&mut self, definition: PersistentQuery) -> ExecResult<RunningQuery> {
         // Whatever an earlier attempt left behind: state that no manifest names, and what was appended.
         self.forget_state(definition.id)?;
-        let mut query = RunningQuery::new(definition, None, &self.base)?;
+        let mut query = RunningQuery::new(definition, None, &self.base, self.workers)?;
         query.origin = self.origin(&query)?;
         if let Some(sink) = &mut query.sink {
             sink.producer_mut().settle(&*self.log)?;
@@ -130,9 +130,7 @@ impl Pipeline {
             .chain(unevaluated)
             .collect();
         let rejected = self.processing_log.encode(&rejected)?;
-        self.processing_log
-            .producer_mut()
-            .append(&*self.log, &rejected)
+        self.processing_log.append(&*self.log, &rejected)
     }
 
     /// Takes back what a query appended that failed while it caught up.
@@ -211,7 +209,7 @@ impl Pipeline {
         definition: PersistentQuery,
         error: &ExecError,
     ) -> ExecResult<()> {
-        let mut query = RunningQuery::new(definition, None, &self.base)?;
+        let mut query = RunningQuery::new(definition, None, &self.base, self.workers)?;
         let reason = with_causes(error);
         tracing::error!(query = %query.definition.id, reason, "query could not be started");
         query.origin = self.origin(&query)?;

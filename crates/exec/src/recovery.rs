@@ -17,6 +17,7 @@ use crate::{
     rejects::ProcessingLog,
     shared::Shared,
     state::StateId,
+    workers::Workers,
 };
 
 /// Topic of the journal of the one pipeline.
@@ -48,6 +49,7 @@ impl Pipeline {
             ProcessingLog::new(&options.processing_log_topic, &manifest.processing_log);
         let mut pipeline = Self {
             log,
+            workers: Workers::new(options.workers),
             options,
             shared,
             checkpoints,
@@ -122,7 +124,7 @@ impl Pipeline {
                 new.push(definition);
                 continue;
             };
-            let query = RunningQuery::new(definition, Some(known), &self.base)?;
+            let query = RunningQuery::new(definition, Some(known), &self.base, self.workers)?;
             if !query.runs() {
                 // It knows by itself where it stopped.
                 self.queries.push(query);

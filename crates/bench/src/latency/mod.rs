@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use highwater_server::config::LogSettings;
+use highwater_server::config::Settings;
 use highwater_storage_log::tools::bench::machine;
 
 use crate::server::{RunningServer, told};
@@ -75,7 +75,7 @@ fn syncs(folder: &Path, seconds: u64) -> Result<Vec<f64>> {
 async fn measure(args: &LatencyArgs, folder: &Path, report: &mut Report) -> Result<()> {
     let time = Duration::from_secs(args.seconds);
     let pause = Duration::from_millis(args.pause);
-    let server = RunningServer::start(&folder.join("data"), LogSettings::default()).await?;
+    let server = RunningServer::start(&folder.join("data"), Settings::default()).await?;
     let client = server.connect().await?;
     client.batch_execute(SETUP).await.map_err(told)?;
 

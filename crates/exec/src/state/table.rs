@@ -22,6 +22,7 @@ use crate::{
     delta::{Delta, with_rowtime},
     error::{ExecError, ExecResult},
     snapshot::KeyRange,
+    workers::Workers,
 };
 
 /// Entries that a scan takes from the base at a time.
@@ -217,17 +218,14 @@ impl TableStore {
     }
 
     /// Takes the changes of one step. Of a key's changes a +1 decides, else the key goes.
-    pub fn apply(&mut self, deltas: &[&Delta]) -> ExecResult<()> {
-        let mut encoded = Vec::with_capacity(deltas.len());
-        for delta in deltas {
-            let columns = delta.batch().columns();
-            encoded.push((
-                self.codec.keys(columns)?,
-                self.codec.values(columns)?,
-                delta.diffs(),
-            ));
-        }
+    pub fn apply(&mut self, deltas: &[&Delta], workers: Workers) -> ExecResult<()> {
         let rows = deltas.iter().map(|delta| delta.rows()).sum();
+        let codec = &self.codec;
+        let encoded = workers.map(rows, deltas.to_vec(), |delta| -> ExecResult<_> {
+            let columns = delta.batch().columns();
+            Ok((codec.keys(columns)?, codec.values(columns)?, delta.diffs()))
+        });
+        let encoded = encoded.into_iter().collect::<ExecResult<Vec<_>>>()?;
         let mut entries: Vec<(&[u8], Option<&[u8]>)> = Vec::with_capacity(rows);
         for wanted in [-1, 1] {
             // ORDER: removals first, so that the later entry of a key is the one that adds.
