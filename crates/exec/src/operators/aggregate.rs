@@ -8,9 +8,11 @@ mod distinct;
 mod grouped;
 mod min_max;
 mod moments;
+mod one_value;
 mod ordered_bytes;
 mod session;
 mod sum;
+mod value_counts;
 
 pub use grouped::{Aggregate, GroupOptions};
 pub use session::{SessionAggregate, SessionTimes};
