@@ -198,6 +198,8 @@ impl CatchingUp {
     fn write_state(&mut self, state: &RocksState) -> ExecResult<()> {
         let mut changes = Vec::new();
         self.query.graph.checkpoint(&mut changes);
+        let mut all = usize::MAX;
+        self.query.graph.checkpoint_more(&mut changes, &mut all);
         state.write(&changes)?;
         self.query.graph.checkpointed();
         if let Some(table) = &mut self.query.table {

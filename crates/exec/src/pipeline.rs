@@ -445,7 +445,7 @@ impl Pipeline {
         self.step > self.checkpointed_step
     }
 
-    /// Takes all that changed since the last checkpoint. No step may be pending.
+    /// Begins a checkpoint of all that changed since the last one; [`Self::checkpoint_more`] goes on. No step may be pending.
     pub(crate) fn checkpoint_work(&mut self, changes_queries: bool) -> ExecResult<CheckpointWork> {
         debug_assert!(
             self.pending.is_none(),
@@ -502,6 +502,14 @@ impl Pipeline {
             must_be_durable,
             changes_queries,
         })
+    }
+
+    /// Takes about `groups` more of the operators' groups, as they were when the checkpoint began; answers whether it has all.
+    pub(crate) fn checkpoint_more(&mut self, work: &mut CheckpointWork, groups: usize) -> bool {
+        let mut budget = groups;
+        self.queries
+            .iter_mut()
+            .all(|query| query.graph.checkpoint_more(&mut work.changes, &mut budget))
     }
 }
 

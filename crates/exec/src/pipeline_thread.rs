@@ -18,7 +18,7 @@ use highwater_storage_log::Log;
 
 use crate::{
     catch_up::CatchingUp,
-    checkpoint::CheckpointDone,
+    checkpoint::{CheckpointDone, CheckpointWork},
     committer::{self, SyncRequest},
     engine::{EngineOptions, PersistentQuery},
     error::{ExecError, ExecResult, with_causes},
@@ -30,6 +30,9 @@ use crate::{
 
 /// Counters are published at most this often while steps follow each other.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Groups that a checkpoint takes at a time: some milliseconds, in which no step runs.
+const SAVED_GROUPS: usize = 65_536;
 
 /// What wakes the pipeline.
 pub enum Event {
@@ -154,7 +157,9 @@ fn join(thread: JoinHandle<()>) {
 /// The checkpoint in the background.
 enum Background {
     Idle,
-    /// On a thread of its own.
+    /// It has begun and takes the state, some of it after each step.
+    Saving(Box<CheckpointWork>),
+    /// It is written on a thread of its own.
     Running(JoinHandle<()>),
 }
 
@@ -184,6 +189,7 @@ impl PipelineThread {
         let mut status_due = true;
         loop {
             let mut moved = self.step_if_input()?;
+            moved |= self.save_some(SAVED_GROUPS)?;
             moved |= self.take_in_query()?;
             while let Some(event) = self.waiting_event() {
                 moved = true;

@@ -353,23 +353,54 @@ impl QueryGraph {
         }
     }
 
-    /// What the operators' state changed since the last call, by state prefix.
+    /// Begins a checkpoint of what the operators' state changed since the last one, by state prefix.
     pub fn checkpoint(&mut self, changes: &mut Vec<(StatePrefix, StateChanges)>) {
+        self.for_each_operator(|prefix, operator| {
+            let mut slot_changes = StateChanges::default();
+            operator.checkpoint(&mut slot_changes);
+            if !slot_changes.is_empty() {
+                changes.push((prefix, slot_changes));
+            }
+        });
+    }
+
+    /// Hands over more of it, and counts it off `budget`; answers whether that was all.
+    pub fn checkpoint_more(
+        &mut self,
+        changes: &mut Vec<(StatePrefix, StateChanges)>,
+        budget: &mut usize,
+    ) -> bool {
+        let mut done = true;
+        self.for_each_operator(|prefix, operator| {
+            // The last ones: those before are of a checkpoint that failed.
+            let known = changes.iter_mut().rev().find(|(of, _)| *of == prefix);
+            if let Some((_, slot_changes)) = known {
+                done &= operator.checkpoint_more(slot_changes, budget);
+                return;
+            }
+            let mut slot_changes = StateChanges::default();
+            done &= operator.checkpoint_more(&mut slot_changes, budget);
+            if !slot_changes.is_empty() {
+                changes.push((prefix, slot_changes));
+            }
+        });
+        done
+    }
+
+    /// All operators whose state has a name.
+    fn for_each_operator(&mut self, mut visit: impl FnMut(StatePrefix, &mut dyn Operator)) {
         let Some(query) = self.query else { return };
         for (node, running) in self.plan.nodes.iter().zip(&mut self.nodes) {
             let NodeKind::Slots(slots) = &mut running.kind else {
                 continue;
             };
-            for (slot, Slot { operator, in_step }) in slots.iter_mut().enumerate() {
-                let Some(operator) = operator else { continue };
-                debug_assert!(!*in_step, "checkpoints are taken between steps");
-                let mut slot_changes = StateChanges::default();
-                operator.checkpoint(&mut slot_changes);
-                if !slot_changes.is_empty() {
-                    changes.push((
-                        StateId::operator(query, node.id).slot(slot as u32),
-                        slot_changes,
-                    ));
+            for (number, slot) in (0..).zip(slots) {
+                debug_assert!(!slot.in_step, "checkpoints are taken between steps");
+                if let Some(operator) = &mut slot.operator {
+                    visit(
+                        StateId::operator(query, node.id).slot(number),
+                        &mut **operator,
+                    );
                 }
             }
         }

@@ -225,7 +225,8 @@ impl Pipeline {
 
     /// Writes a checkpoint that marks a change of the queries, or the end of a recovery, and waits for it. No step may be pending.
     pub fn checkpoint_now(&mut self) -> ExecResult<()> {
-        let work = self.checkpoint_work(true)?;
+        let mut work = self.checkpoint_work(true)?;
+        self.checkpoint_more(&mut work, usize::MAX);
         match self.checkpoints.write(&*self.log, &self.state, &work) {
             Ok(done) => {
                 self.owes_checkpoint = false;

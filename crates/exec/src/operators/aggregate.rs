@@ -6,6 +6,7 @@ mod collect;
 mod counted;
 mod distinct;
 mod grouped;
+mod marked_groups;
 mod min_max;
 mod moments;
 mod one_value;

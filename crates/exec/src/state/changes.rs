@@ -34,10 +34,21 @@ impl StateChanges {
         self.dropped.push((from, to));
     }
 
-    /// Makes room for so many changes of about so many bytes together.
-    pub fn reserve(&mut self, changes: usize, bytes: usize) {
-        self.entries.reserve(changes);
-        self.bytes.reserve(bytes);
+    /// Takes the changes of `other`, which follow those that are here.
+    pub fn append(&mut self, other: &mut Self) {
+        debug_assert!(
+            other.dropped.is_empty() || self.entries.is_empty(),
+            "ranges are dropped before single keys change"
+        );
+        self.dropped.append(&mut other.dropped);
+        let start = self.bytes.len();
+        self.bytes.append(&mut other.bytes);
+        let moved = other.entries.drain(..).map(|entry| Entry {
+            key_start: start + entry.key_start,
+            key_end: start + entry.key_end,
+            ..entry
+        });
+        self.entries.extend(moved);
     }
 
     /// Sets the value of a key to what `write` appends.
@@ -116,8 +127,11 @@ mod tests {
         changes.put(b"b", |out| out.extend_from_slice(b"1"));
         changes.put(b"a", |_| {});
         changes.delete(b"b");
-        changes.delete(b"c");
-        changes.put(b"c", |out| out.extend_from_slice(b"22"));
+        let mut more = StateChanges::default();
+        more.delete(b"c");
+        more.put(b"c", |out| out.extend_from_slice(b"22"));
+        changes.append(&mut more);
+        assert!(more.is_empty());
         let sorted: Vec<_> = changes.sorted().collect();
         let expected: [(&[u8], Option<&[u8]>); 3] =
             [(b"a", Some(b"")), (b"b", None), (b"c", Some(b"22"))];
