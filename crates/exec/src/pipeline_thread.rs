@@ -7,7 +7,7 @@ mod checkpoints;
 mod creations;
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -19,7 +19,7 @@ use highwater_storage_log::Log;
 use crate::{
     catch_up::CatchingUp,
     checkpoint::{CheckpointDone, CheckpointWork},
-    committer::{self, SyncRequest},
+    committer::when_durable,
     engine::{EngineOptions, PersistentQuery},
     error::{ExecError, ExecResult, with_causes},
     feed::SubscriptionId,
@@ -81,24 +81,15 @@ pub fn start(
         .name("hw-pipeline".into())
         .spawn(move || {
             let _tells = TellsWhenGone(Arc::clone(&shared));
-            let committer = {
-                let shared = Arc::clone(&shared);
-                committer::start(Arc::clone(&log), move |step, synced| {
-                    shared.send(Event::Durable(step, synced));
-                })
-            };
-            let recovered = committer.and_then(|(committer, commit_thread)| {
-                let pipeline = Pipeline::recover(log, options, Arc::clone(&shared), queries)?;
-                Ok(PipelineThread {
-                    pipeline,
-                    committer: Some(committer),
-                    commit_thread: Some(commit_thread),
-                    events,
-                    deferred: VecDeque::new(),
-                    caught_up: Vec::new(),
-                    background: Background::Idle,
-                    last_checkpoint: Instant::now(),
-                })
+            let recovered = Pipeline::recover(log, options, Arc::clone(&shared), queries);
+            let recovered = recovered.map(|pipeline| PipelineThread {
+                pipeline,
+                durable: BTreeSet::new(),
+                events,
+                deferred: VecDeque::new(),
+                caught_up: Vec::new(),
+                background: Background::Idle,
+                last_checkpoint: Instant::now(),
             });
             match recovered {
                 Ok(mut thread) => {
@@ -165,8 +156,8 @@ enum Background {
 
 struct PipelineThread {
     pipeline: Pipeline,
-    committer: Option<mpsc::Sender<SyncRequest>>,
-    commit_thread: Option<JoinHandle<()>>,
+    /// Steps of which everything is on disk that they wait for, and which have not been appended by then.
+    durable: BTreeSet<u64>,
     events: mpsc::Receiver<Event>,
     /// Events that came in while something else was waited for, oldest first.
     deferred: VecDeque<Event>,
@@ -257,16 +248,13 @@ impl PipelineThread {
         let shared = Arc::clone(&self.pipeline.shared);
         let partitions = shared.until_there_is_room(|| self.pipeline.journal_step(&cut))?;
         let step = self.pipeline.step + 1;
-        let sent = self
-            .committer
-            .as_ref()
-            .map(|committer| committer.send(SyncRequest { step, partitions }));
-        if !matches!(sent, Some(Ok(()))) {
-            return Err(ExecError::Internal("the commit thread has ended".into()));
-        }
+        when_durable(&*self.pipeline.log, partitions, move |synced| {
+            shared.send(Event::Durable(step, synced));
+        });
         let output = self.pipeline.run_step(cut)?;
         self.wait_for_commit()?;
         self.pipeline.append_step(output)?;
+        self.commit_if_durable()?;
         Ok(true)
     }
 
@@ -319,12 +307,14 @@ impl PipelineThread {
 
     fn durable(&mut self, step: u64, synced: ExecResult<()>) -> ExecResult<()> {
         synced?;
-        if self
-            .pipeline
-            .pending
-            .as_ref()
-            .is_some_and(|pending| pending.step == step)
-        {
+        self.durable.insert(step);
+        self.commit_if_durable()
+    }
+
+    /// Commits the pending step if what it waits for is on disk.
+    fn commit_if_durable(&mut self) -> ExecResult<()> {
+        let pending = self.pipeline.pending.as_ref().map(|pending| pending.step);
+        if pending.is_some_and(|step| self.durable.remove(&step)) {
             self.pipeline.commit_step()?;
         }
         Ok(())
@@ -355,10 +345,6 @@ impl PipelineThread {
 
     /// Waits for the threads that still hold the log or the state.
     fn join_threads(&mut self) {
-        self.committer = None;
-        if let Some(thread) = self.commit_thread.take() {
-            join(thread);
-        }
         self.join_checkpoint();
         self.end_catch_ups();
     }

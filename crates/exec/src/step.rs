@@ -1,7 +1,7 @@
 //! The heart: cut, journal, run, append, commit.
 //!
 //! 1. **Cut**: what has arrived in each source partition, up to the row budget, is what the step reads.
-//! 2. **Journal**: the cut is appended to the journal and handed to the commit thread, which waits for the disk.
+//! 2. **Journal**: the cut is appended to the journal; the log tells when it and the inputs are on disk.
 //! 3. **Run**: the changes go through all queries once, in topological order. Tables get their new runs, sinks their encoded batches.
 //! 4. **Append**: once the step before has committed, the sinks' batches go to the log, invisible as yet.
 //! 5. **Commit**: once journal and inputs are on disk, sinks become visible, the snapshot advances, push queries get their changes.
