@@ -3,12 +3,7 @@
 use std::{net::SocketAddr, path::Path};
 
 use anyhow::{Context, Result, bail};
-use highwater_server::{
-    Listeners,
-    config::{LogSettings, Settings},
-    error::ServerError,
-    run,
-};
+use highwater_server::{Listeners, config::Settings, error::ServerError, run};
 use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_postgres::{Client, NoTls};
 use tokio_util::sync::CancellationToken;
@@ -21,15 +16,14 @@ pub(crate) struct RunningServer {
 }
 
 impl RunningServer {
-    /// Starts on a data folder, with default settings but for those of the log.
-    pub(crate) async fn start(data: &Path, log: LogSettings) -> Result<Self> {
+    /// Starts on a data folder, with these settings but for the addresses.
+    pub(crate) async fn start(data: &Path, settings: Settings) -> Result<Self> {
         let any_port = "127.0.0.1:0".parse()?;
         let settings = Settings {
             data: Some(data.to_owned()),
             listen: Some(any_port),
             http_listen: Some(any_port),
-            log,
-            ..Settings::default()
+            ..settings
         };
         let config = settings.validate()?;
         let listeners = Listeners::bind(&config).await?;

@@ -19,6 +19,7 @@ use crate::{
     source::{SlotRows, TopicSource},
     state::{RowCodec, StateId, TableStore},
     step::TableRows,
+    workers::Workers,
 };
 
 /// Rows that a catch-up takes at a time.
@@ -64,7 +65,9 @@ impl Pipeline {
             if let (Some(from), Some(to)) = (from.get(&relation.id), to.get(&relation.id)) {
                 let mut history =
                     self.history(&relation, &self.queries[position].graph, from.clone())?;
-                while let Some(chunk) = next_chunk(&mut history, &*self.log, to, CHUNK_ROWS)? {
+                while let Some(chunk) =
+                    next_chunk(&mut history, &*self.log, to, CHUNK_ROWS, self.workers)?
+                {
                     self.run_chunk(position, first, &relation, chunk, downstream)?;
                     first = false;
                 }
@@ -115,9 +118,7 @@ impl Pipeline {
             )?;
         }
         let rejected = self.processing_log.encode(&rejected)?;
-        self.processing_log
-            .producer_mut()
-            .append(&*self.log, &rejected)
+        self.processing_log.append(&*self.log, &rejected)
     }
 
     /// Lets the readers of a query follow what it did between two steps.
@@ -145,7 +146,7 @@ impl Pipeline {
         batches: crate::producer::StepBatches,
     ) -> ExecResult<()> {
         match &mut self.queries[position].sink {
-            Some(sink) => sink.producer_mut().append(&*self.log, &batches),
+            Some(sink) => sink.append(&*self.log, &batches),
             None => Ok(()),
         }
     }
@@ -169,7 +170,7 @@ impl Pipeline {
             .ok_or_else(|| {
                 ExecError::Internal(format!("table \"{}\" is kept by no query", relation.name))
             })?;
-        let mut exchange = Exchange::of_relation(relation)?;
+        let exchange = Exchange::of_relation(relation)?;
         let mut rows = Vec::new();
         for batch in keeper.version().scan(None)? {
             let placed = exchange.route(Delta::new(batch?, None))?;
@@ -193,7 +194,7 @@ impl Pipeline {
         };
         self.forget_operator_state(definition.id)?;
         self.queries[position].graph =
-            QueryGraph::new(definition.plan.clone(), Some(definition.id))?;
+            QueryGraph::new(definition.plan.clone(), Some(definition.id), self.workers)?;
         let codec = Arc::new(RowCodec::new(&relation.schema(), &relation.key_columns())?);
         let fresh = TableStore::new(
             Arc::clone(&codec),
@@ -231,11 +232,12 @@ impl Pipeline {
         if changes.is_empty() {
             return Ok(());
         }
-        table.apply(&changes.iter().map(|(_, delta)| delta).collect::<Vec<_>>())?;
+        let deltas: Vec<&Delta> = changes.iter().map(|(_, delta)| delta).collect();
+        table.apply(&deltas, self.workers)?;
         let mut rejected: Vec<Rejected> = Vec::new();
         if let Some(sink) = &mut query.sink {
             let batches = sink.encode(&changes, None, &mut rejected)?;
-            sink.producer_mut().append(&*self.log, &batches)?;
+            sink.append(&*self.log, &batches)?;
         }
         let output = query.definition.output.relation().id;
         let changed = changes
@@ -248,9 +250,7 @@ impl Pipeline {
             &mut rejected,
         )?;
         let rejected = self.processing_log.encode(&rejected)?;
-        self.processing_log
-            .producer_mut()
-            .append(&*self.log, &rejected)
+        self.processing_log.append(&*self.log, &rejected)
     }
 
     fn forget_operator_state(&self, query: QueryId) -> ExecResult<()> {
@@ -298,21 +298,18 @@ pub fn next_chunk(
     log: &dyn Log,
     to: &[Offset],
     rows: usize,
+    workers: Workers,
 ) -> ExecResult<Option<Chunk>> {
     let mut chunk = Chunk::default();
-    let mut read = false;
-    for (partition, limit) in to.iter().enumerate() {
-        let rows = (rows / to.len()).max(1);
-        let Some(fetched) = history.fetch(log, partition, *limit, rows)? else {
-            continue;
-        };
-        read = true;
-        if let Some((rows, tombstones)) = history.decode(fetched, &mut chunk.rejected)? {
-            chunk.rows.push(rows);
-            chunk.tombstones.extend(tombstones);
-        }
+    let rows = (rows / to.len()).max(1);
+    let Some(parts) = history.read(log, to, rows, workers, &mut chunk.rejected)? else {
+        return Ok(None);
+    };
+    for (rows, tombstones) in parts {
+        chunk.rows.push(rows);
+        chunk.tombstones.extend(tombstones);
     }
-    Ok(read.then_some(chunk))
+    Ok(Some(chunk))
 }
 
 /// The relations of a graph, each once.

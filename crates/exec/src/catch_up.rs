@@ -31,6 +31,7 @@ use crate::{
     source::TopicSource,
     state::RocksState,
     step::TableRows,
+    workers::Workers,
 };
 
 /// Bytes of rejected records that a catch-up keeps in memory; with more, the rest of history is read between two steps, where they can be
@@ -57,6 +58,7 @@ pub struct CatchingUp {
     pub(crate) unevaluated: Vec<Rejected>,
     /// Bytes of both.
     rejected_bytes: usize,
+    workers: Workers,
 }
 
 /// The pipeline's side of a catch-up.
@@ -134,7 +136,7 @@ impl CatchUpThread {
 
 impl CatchingUp {
     /// A query that has read nothing yet.
-    pub fn new(query: RunningQuery) -> Self {
+    pub fn new(query: RunningQuery, workers: Workers) -> Self {
         Self {
             reached: query.origin.clone(),
             query,
@@ -142,6 +144,7 @@ impl CatchingUp {
             undecodable: Vec::new(),
             unevaluated: Vec::new(),
             rejected_bytes: 0,
+            workers,
         }
     }
 
@@ -185,9 +188,25 @@ impl CatchingUp {
                 self.read_up_to(source, &ends, log, state, shared, progress)?;
             }
             if missing <= tail || self.keeps_too_much() {
-                return Ok(());
+                return self.write_state(state);
             }
         }
+    }
+
+    /// Puts what the query keeps into the database beside the steps, so that the checkpoint of its join has little left to write. Nobody reads it
+    /// there before, and a recovery forgets state of queries that its checkpoint does not name.
+    fn write_state(&mut self, state: &RocksState) -> ExecResult<()> {
+        let mut changes = Vec::new();
+        self.query.graph.checkpoint(&mut changes);
+        let mut all = usize::MAX;
+        self.query.graph.checkpoint_more(&mut changes, &mut all);
+        state.write(&changes)?;
+        self.query.graph.checkpointed();
+        if let Some(table) = &mut self.query.table {
+            state.write_runs(table.prefix(), &table.freeze())?;
+            table.checkpointed(state.snapshot());
+        }
+        Ok(())
     }
 
     fn keeps_too_much(&self) -> bool {
@@ -209,7 +228,7 @@ impl CatchingUp {
                 return Err(ExecError::Stopped("the query was catching up".into()));
             }
             let before = source.positions().to_vec();
-            let Some(mut chunk) = next_chunk(source, log, ends, PIECE_ROWS)? else {
+            let Some(mut chunk) = next_chunk(source, log, ends, PIECE_ROWS, self.workers)? else {
                 break;
             };
             let bad = std::mem::take(&mut chunk.rejected);
@@ -257,7 +276,7 @@ impl CatchingUp {
             .map(Rejected::bytes)
             .sum::<usize>();
         if let Some(sink) = &mut self.query.sink {
-            sink.producer_mut().append(log, &batches)?;
+            sink.append(log, &batches)?;
         }
         Ok(())
     }

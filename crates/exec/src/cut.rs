@@ -67,13 +67,17 @@ struct Unreadable {
 impl Pipeline {
     /// Fixes what the next step reads. `None` when nothing has arrived. The readers of a topic that cannot be read fail; the others go on.
     pub fn cut(&mut self) -> ExecResult<Option<Cut>> {
-        self.leave_deleted_topics();
         loop {
             match self.cut_readable() {
                 Ok(Some(cut)) => return self.pass_over_own_records(cut),
                 Ok(None) => return Ok(None),
                 // Each turn takes away a source, so this ends.
-                Err(Unreadable { relation, error }) => self.fail_readers(relation, &[], &error),
+                Err(Unreadable { relation, error }) => {
+                    self.leave_deleted_topics();
+                    if self.sources.contains_key(&relation) {
+                        self.fail_readers(relation, &[], &error);
+                    }
+                }
             }
         }
     }

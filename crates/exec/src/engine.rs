@@ -1,6 +1,7 @@
 //! The engine: what the server talks to.
 
 use std::{
+    num::NonZero,
     path::PathBuf,
     sync::{Arc, mpsc},
     thread::JoinHandle,
@@ -33,6 +34,8 @@ pub struct EngineOptions {
     pub step_max_rows: usize,
     /// Records of history that a new query may still have to read when it joins the steps; while it has more, it catches up beside them.
     pub catch_up_tail: i64,
+    /// Threads that share the work of a step, the pipeline's own among them. Results do not depend on it.
+    pub workers: NonZero<usize>,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
     /// Topic of the processing log; it must exist. Records that cannot be decoded go there as JSON.

@@ -8,7 +8,7 @@ use arrow::{
     array::{ArrayRef, UInt32Array},
     datatypes::{Field, Schema, SchemaRef},
 };
-use highwater_formats::{EncodedRecords, Encoder, encoder};
+use highwater_formats::{EncodedRecords, Encoder, FormatSpec, encoder};
 use highwater_planner::catalog::{FormatName, Relation};
 use highwater_storage_log::partition_for_key;
 
@@ -16,13 +16,25 @@ use crate::{
     delta::Delta,
     error::ExecResult,
     relation::{key_format_spec, placing_columns},
+    workers::Pool,
 };
 
 /// See the module.
 pub struct Exchange {
     keys: Vec<usize>,
     slots: u32,
-    encoder: Option<Box<dyn Encoder>>,
+    placing: Option<Placing>,
+}
+
+/// How keys become bytes.
+struct Placing {
+    format: FormatSpec,
+    schema: SchemaRef,
+    encoders: Pool<KeyEncoder>,
+}
+
+struct KeyEncoder {
+    encoder: Box<dyn Encoder>,
     encoded: EncodedRecords,
 }
 
@@ -35,7 +47,7 @@ impl Exchange {
         format: &FormatName,
         slots: u32,
     ) -> ExecResult<Self> {
-        let encoder = if keys.is_empty() || slots <= 1 {
+        let placing = if keys.is_empty() || slots <= 1 {
             None
         } else {
             let fields: Vec<Field> = keys
@@ -43,16 +55,18 @@ impl Exchange {
                 .zip(names)
                 .map(|(&column, name)| input.field(column).clone().with_name(name))
                 .collect();
-            Some(encoder(
-                &key_format_spec(format, keys.len())?,
-                Arc::new(Schema::new(fields)),
-            )?)
+            let format = key_format_spec(format, keys.len())?;
+            let schema: SchemaRef = Arc::new(Schema::new(fields));
+            Some(Placing {
+                encoders: Pool::new(KeyEncoder::new(&format, &schema)?),
+                format,
+                schema,
+            })
         };
         Ok(Self {
             keys: keys.to_vec(),
             slots: slots.max(1),
-            encoder,
-            encoded: EncodedRecords::new(),
+            placing,
         })
     }
 
@@ -73,27 +87,14 @@ impl Exchange {
     }
 
     /// Splits a delta by slot, keeping the order of rows.
-    pub fn route(&mut self, delta: Delta) -> ExecResult<Vec<(u32, Delta)>> {
-        let Some(encoder) = &mut self.encoder else {
+    pub fn route(&self, delta: Delta) -> ExecResult<Vec<(u32, Delta)>> {
+        let Some(placing) = &self.placing else {
             return Ok(vec![(0, delta)]);
         };
-        let columns = delta.columns();
-        let keys: Vec<ArrayRef> = self
-            .keys
-            .iter()
-            .map(|&column| Arc::clone(&columns[column]))
-            .collect();
-        self.encoded.clear();
-        encoder.encode(&keys, &mut self.encoded)?;
-
-        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.slots as usize];
-        for row in 0..delta.rows() {
-            let slot = self
-                .encoded
-                .get(row)
-                .map_or(0, |key| partition_for_key(key, self.slots));
-            rows[slot as usize].push(row as u32);
-        }
+        let rows = placing.encoders.with(
+            || KeyEncoder::new(&placing.format, &placing.schema),
+            |encoder| self.rows_by_slot(&delta, encoder),
+        )??;
         let mut routed = Vec::new();
         for (slot, rows) in rows.into_iter().enumerate() {
             if rows.len() == delta.rows() {
@@ -104,5 +105,38 @@ impl Exchange {
             }
         }
         Ok(routed)
+    }
+
+    fn rows_by_slot(&self, delta: &Delta, encoder: &mut KeyEncoder) -> ExecResult<Vec<Vec<u32>>> {
+        let columns = delta.columns();
+        let keys: Vec<ArrayRef> = self
+            .keys
+            .iter()
+            .map(|&column| Arc::clone(&columns[column]))
+            .collect();
+        let KeyEncoder { encoder, encoded } = encoder;
+        encoded.clear();
+        encoder.encode(&keys, encoded)?;
+        let share = delta.rows() / self.slots as usize;
+        let mut rows: Vec<Vec<u32>> = Vec::new();
+        rows.resize_with(self.slots as usize, || {
+            Vec::with_capacity(share + share / 8)
+        });
+        for row in 0..delta.rows() {
+            let slot = encoded
+                .get(row)
+                .map_or(0, |key| partition_for_key(key, self.slots));
+            rows[slot as usize].push(row as u32);
+        }
+        Ok(rows)
+    }
+}
+
+impl KeyEncoder {
+    fn new(format: &FormatSpec, schema: &SchemaRef) -> ExecResult<Self> {
+        Ok(Self {
+            encoder: encoder(format, Arc::clone(schema))?,
+            encoded: EncodedRecords::new(),
+        })
     }
 }

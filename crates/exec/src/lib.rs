@@ -37,6 +37,7 @@ mod source;
 mod state;
 mod step;
 mod subscribe;
+mod workers;
 
 pub use backup::FrozenState;
 pub use engine::{

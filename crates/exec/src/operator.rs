@@ -5,7 +5,11 @@
 
 use highwater_storage_log::TopicPartition;
 
-use crate::{delta::Delta, error::ExecResult, state::SlotState};
+use crate::{
+    delta::Delta,
+    error::ExecResult,
+    state::{SlotState, StateChanges},
+};
 
 /// What an operator may ask and tell while a step runs.
 pub struct StepContext<'a> {
@@ -71,8 +75,14 @@ pub trait Operator: Send {
         0
     }
 
-    /// Hands over what changed since the last call, for a checkpoint.
-    fn checkpoint(&mut self, _changes: &mut crate::state::StateChanges) {}
+    /// Begins a checkpoint of what changed since the last one. What is much may be left to [`Operator::checkpoint_more`].
+    fn checkpoint(&mut self, _changes: &mut StateChanges) {}
+
+    /// Hands over more of what the checkpoint under way takes, as it was when that began, and counts it off `budget`; answers whether that was
+    /// all. Steps may run between two calls.
+    fn checkpoint_more(&mut self, _changes: &mut StateChanges, _budget: &mut usize) -> bool {
+        true
+    }
 
     /// The checkpoint that took the last changes is written: what it removed need not be remembered any more. No checkpoint is taken between
     /// the two calls, unless the first failed.

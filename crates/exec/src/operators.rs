@@ -7,6 +7,7 @@ mod groups;
 mod join;
 mod project;
 mod retime;
+mod small_bytes;
 mod unnest;
 
 pub use aggregate::{Aggregate, GroupOptions, SessionAggregate, SessionTimes};

@@ -31,12 +31,14 @@ use crate::{
     source::TopicSource,
     state::{BaseSnapshot, RocksState, RowCodec, StateChanges, StateId, StatePrefix, TableStore},
     step::PendingStep,
+    workers::Workers,
 };
 
 /// See the module.
 pub struct Pipeline {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) options: EngineOptions,
+    pub(crate) workers: Workers,
     pub(crate) shared: Arc<Shared>,
     pub(crate) checkpoints: CheckpointStore,
     pub(crate) state: RocksState,
@@ -85,6 +87,7 @@ pub struct RunningQuery {
     pub(crate) stopped_at: Option<SourcePositions>,
     /// Where it began to read.
     pub(crate) origin: SourcePositions,
+    pub(crate) workers: Workers,
     /// Latest event time that the parts of a step have read which has not ended.
     pub(crate) latest_read: Option<i64>,
     pub(crate) rows_in: u64,
@@ -109,8 +112,9 @@ impl RunningQuery {
         definition: PersistentQuery,
         manifest: Option<&QueryManifest>,
         base: &Arc<BaseSnapshot>,
+        workers: Workers,
     ) -> ExecResult<Self> {
-        let graph = QueryGraph::new(definition.plan.clone(), Some(definition.id))?;
+        let graph = QueryGraph::new(definition.plan.clone(), Some(definition.id), workers)?;
         let relation = definition.output.relation();
         let kept_revision = manifest.map_or(definition.revision, |manifest| manifest.revision);
         let table = match &definition.output {
@@ -128,7 +132,8 @@ impl RunningQuery {
         let sink = match &definition.output {
             QueryOutput::SourceTable(_) => None,
             QueryOutput::Stream(relation) | QueryOutput::Table(relation) => {
-                Some(Sink::new(definition.id, Arc::clone(relation), positions)?)
+                let relation = Arc::clone(relation);
+                Some(Sink::new(definition.id, relation, positions, workers)?)
             }
         };
         let failure = manifest.and_then(|manifest| manifest.failure.clone());
@@ -154,6 +159,7 @@ impl RunningQuery {
                 .map(|manifest| positions_from(&manifest.origin))
                 .unwrap_or_default(),
             definition,
+            workers,
             latest_read: None,
             rows_in: 0,
             rows_out: 0,
@@ -461,7 +467,7 @@ impl Pipeline {
         self.step > self.checkpointed_step
     }
 
-    /// Takes all that changed since the last checkpoint. No step may be pending.
+    /// Begins a checkpoint of all that changed since the last one; [`Self::checkpoint_more`] goes on. No step may be pending.
     pub(crate) fn checkpoint_work(&mut self, changes_queries: bool) -> ExecResult<CheckpointWork> {
         debug_assert!(
             self.pending.is_none(),
@@ -518,6 +524,14 @@ impl Pipeline {
             must_be_durable,
             changes_queries,
         })
+    }
+
+    /// Takes about `groups` more of the operators' groups, as they were when the checkpoint began; answers whether it has all.
+    pub(crate) fn checkpoint_more(&mut self, work: &mut CheckpointWork, groups: usize) -> bool {
+        let mut budget = groups;
+        self.queries
+            .iter_mut()
+            .all(|query| query.graph.checkpoint_more(&mut work.changes, &mut budget))
     }
 }
 

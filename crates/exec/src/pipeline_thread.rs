@@ -7,7 +7,7 @@ mod checkpoints;
 mod creations;
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -19,8 +19,8 @@ use highwater_storage_log::Log;
 use crate::{
     backup::FrozenState,
     catch_up::CatchingUp,
-    checkpoint::CheckpointDone,
-    committer::{self, SyncRequest},
+    checkpoint::{CheckpointDone, CheckpointWork},
+    committer::when_durable,
     engine::{EngineOptions, PersistentQuery},
     error::{ExecError, ExecResult, with_causes},
     feed::SubscriptionId,
@@ -31,6 +31,9 @@ use crate::{
 
 /// Counters are published at most this often while steps follow each other.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Groups that a checkpoint takes at a time: some milliseconds, in which no step runs.
+const SAVED_GROUPS: usize = 65_536;
 
 /// What wakes the pipeline.
 pub enum Event {
@@ -83,24 +86,15 @@ pub fn start(
         .name("hw-pipeline".into())
         .spawn(move || {
             let _tells = TellsWhenGone(Arc::clone(&shared));
-            let committer = {
-                let shared = Arc::clone(&shared);
-                committer::start(Arc::clone(&log), move |step, synced| {
-                    shared.send(Event::Durable(step, synced));
-                })
-            };
-            let recovered = committer.and_then(|(committer, commit_thread)| {
-                let pipeline = Pipeline::recover(log, options, Arc::clone(&shared), queries)?;
-                Ok(PipelineThread {
-                    pipeline,
-                    committer: Some(committer),
-                    commit_thread: Some(commit_thread),
-                    events,
-                    deferred: VecDeque::new(),
-                    caught_up: Vec::new(),
-                    background: Background::Idle,
-                    last_checkpoint: Instant::now(),
-                })
+            let recovered = Pipeline::recover(log, options, Arc::clone(&shared), queries);
+            let recovered = recovered.map(|pipeline| PipelineThread {
+                pipeline,
+                durable: BTreeSet::new(),
+                events,
+                deferred: VecDeque::new(),
+                caught_up: Vec::new(),
+                background: Background::Idle,
+                last_checkpoint: Instant::now(),
             });
             match recovered {
                 Ok(mut thread) => {
@@ -159,14 +153,16 @@ fn join(thread: JoinHandle<()>) {
 /// The checkpoint in the background.
 enum Background {
     Idle,
-    /// On a thread of its own.
+    /// It has begun and takes the state, some of it after each step.
+    Saving(Box<CheckpointWork>),
+    /// It is written on a thread of its own.
     Running(JoinHandle<()>),
 }
 
 struct PipelineThread {
     pipeline: Pipeline,
-    committer: Option<mpsc::Sender<SyncRequest>>,
-    commit_thread: Option<JoinHandle<()>>,
+    /// Steps of which everything is on disk that they wait for, and which have not been appended by then.
+    durable: BTreeSet<u64>,
     events: mpsc::Receiver<Event>,
     /// Events that came in while something else was waited for, oldest first.
     deferred: VecDeque<Event>,
@@ -189,6 +185,7 @@ impl PipelineThread {
         let mut status_due = true;
         loop {
             let mut moved = self.step_if_input()?;
+            moved |= self.save_some(SAVED_GROUPS)?;
             moved |= self.take_in_query()?;
             while let Some(event) = self.waiting_event() {
                 moved = true;
@@ -256,16 +253,13 @@ impl PipelineThread {
         let shared = Arc::clone(&self.pipeline.shared);
         let partitions = shared.until_there_is_room(|| self.pipeline.journal_step(&cut))?;
         let step = self.pipeline.step + 1;
-        let sent = self
-            .committer
-            .as_ref()
-            .map(|committer| committer.send(SyncRequest { step, partitions }));
-        if !matches!(sent, Some(Ok(()))) {
-            return Err(ExecError::Internal("the commit thread has ended".into()));
-        }
+        when_durable(&*self.pipeline.log, partitions, move |synced| {
+            shared.send(Event::Durable(step, synced));
+        });
         let output = self.pipeline.run_step(cut)?;
         self.wait_for_commit()?;
         self.pipeline.append_step(output)?;
+        self.commit_if_durable()?;
         Ok(true)
     }
 
@@ -323,12 +317,14 @@ impl PipelineThread {
 
     fn durable(&mut self, step: u64, synced: ExecResult<()>) -> ExecResult<()> {
         synced?;
-        if self
-            .pipeline
-            .pending
-            .as_ref()
-            .is_some_and(|pending| pending.step == step)
-        {
+        self.durable.insert(step);
+        self.commit_if_durable()
+    }
+
+    /// Commits the pending step if what it waits for is on disk.
+    fn commit_if_durable(&mut self) -> ExecResult<()> {
+        let pending = self.pipeline.pending.as_ref().map(|pending| pending.step);
+        if pending.is_some_and(|step| self.durable.remove(&step)) {
             self.pipeline.commit_step()?;
         }
         Ok(())
@@ -359,10 +355,6 @@ impl PipelineThread {
 
     /// Waits for the threads that still hold the log or the state.
     fn join_threads(&mut self) {
-        self.committer = None;
-        if let Some(thread) = self.commit_thread.take() {
-            join(thread);
-        }
         self.join_checkpoint();
         self.end_catch_ups();
     }

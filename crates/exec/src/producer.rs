@@ -11,7 +11,7 @@ use highwater_storage_log::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::error::ExecResult;
+use crate::{error::ExecResult, workers::Workers};
 
 /// Where a producer stands in one partition: part of every checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,11 @@ impl StepBatches {
     pub fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
+
+    fn records(&self) -> usize {
+        let records = |(_, batch): &(usize, EncodedBatch)| batch.record_count();
+        self.batches.iter().map(records).sum()
+    }
 }
 
 /// See the module.
@@ -50,6 +55,20 @@ struct ProducerPartition {
     abandoned: bool,
     /// Behind the last record that is appended.
     end: i64,
+}
+
+impl ProducerPartition {
+    fn append(&mut self, log: &dyn Log, id: ProducerId, batch: &EncodedBatch) -> ExecResult<()> {
+        let appended = log.append(&self.name, batch.clone())?;
+        self.end = self.end.max(appended.last_offset.0 + 1);
+        // A batch that was there already may be committed already; what is open then belongs to a later step.
+        self.open |= !appended.duplicate || {
+            let state = log.producer(&self.name, id)?;
+            let open = state.and_then(|state| state.open_transaction);
+            open.is_some_and(|first| first <= appended.last_offset)
+        };
+        Ok(())
+    }
 }
 
 impl Producer {
@@ -92,18 +111,27 @@ impl Producer {
             .collect()
     }
 
-    /// Ends a batch: gives it its sequence and puts it to the step's others. `builder` is empty afterwards.
-    pub fn close(&mut self, partition: usize, builder: &mut BatchBuilder, out: &mut StepBatches) {
-        let position = &mut self.partitions[partition].position;
-        let records = builder.len();
-        let fields = ProducerFields {
-            id: self.id,
-            epoch: position.epoch,
-            base_sequence: position.next_sequence,
-            transactional: true,
-        };
-        position.next_sequence = advance(position.next_sequence, records);
-        out.batches.push((partition, builder.finish(Some(fields))));
+    /// Ends the batches of a step, which have their partitions beside them: gives each its sequence, in order.
+    pub fn close(&mut self, batches: Vec<(usize, BatchBuilder)>, workers: Workers) -> StepBatches {
+        let records = batches.iter().map(|(_, batch)| batch.len()).sum();
+        let numbered: Vec<(usize, BatchBuilder, ProducerFields)> = batches
+            .into_iter()
+            .map(|(partition, batch)| {
+                let position = &mut self.partitions[partition].position;
+                let fields = ProducerFields {
+                    id: self.id,
+                    epoch: position.epoch,
+                    base_sequence: position.next_sequence,
+                    transactional: true,
+                };
+                position.next_sequence = advance(position.next_sequence, batch.len());
+                (partition, batch, fields)
+            })
+            .collect();
+        let batches = workers.map(records, numbered, |(partition, mut batch, fields)| {
+            (partition, batch.finish(Some(fields)))
+        });
+        StepBatches { batches }
     }
 
     /// Takes back the sequences of batches that will never be appended: the step that made them failed.
@@ -115,19 +143,29 @@ impl Producer {
     }
 
     /// Appends a step's batches, invisible as yet. After an error it can be called again: what was appended is known by its sequence.
-    pub fn append(&mut self, log: &dyn Log, batches: &StepBatches) -> ExecResult<()> {
+    pub fn append(
+        &mut self,
+        log: &dyn Log,
+        batches: &StepBatches,
+        workers: Workers,
+    ) -> ExecResult<()> {
+        let mut by_partition: Vec<Vec<&EncodedBatch>> = vec![Vec::new(); self.partitions.len()];
         for (partition, batch) in &batches.batches {
-            let partition = &mut self.partitions[*partition];
-            let appended = log.append(&partition.name, batch.clone())?;
-            partition.end = partition.end.max(appended.last_offset.0 + 1);
-            // A batch that was there already may be committed already; what is open then belongs to a later step.
-            partition.open |= !appended.duplicate || {
-                let state = log.producer(&partition.name, self.id)?;
-                let open = state.and_then(|state| state.open_transaction);
-                open.is_some_and(|first| first <= appended.last_offset)
-            };
+            by_partition[*partition].push(batch);
         }
-        Ok(())
+        let pieces: Vec<_> = self
+            .partitions
+            .iter_mut()
+            .zip(by_partition)
+            .filter(|(_, batches)| !batches.is_empty())
+            .collect();
+        let id = self.id;
+        let done = workers.map(batches.records(), pieces, |(partition, batches)| {
+            batches
+                .into_iter()
+                .try_for_each(|batch| partition.append(log, id, batch))
+        });
+        done.into_iter().collect()
     }
 
     /// Makes what was appended visible. What was abandoned is aborted instead; true if something was, see [`Self::abandon`].

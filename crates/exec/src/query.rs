@@ -19,7 +19,8 @@ use crate::{
         SessionTimes, Unnest, millis,
     },
     source::{SlotRows, source_delta},
-    state::{RocksState, StateChanges, StateId, StatePrefix},
+    state::{RocksState, SlotState, StateChanges, StateId, StatePrefix},
+    workers::Workers,
 };
 
 /// What relations changed in a step, by relation.
@@ -54,6 +55,7 @@ pub struct QueryGraph {
     /// Names the operators' state; `None` for a push query, whose state is in memory only.
     query: Option<QueryId>,
     nodes: Vec<RunningNode>,
+    workers: Workers,
     late: u64,
 }
 
@@ -88,8 +90,8 @@ struct Slot {
 }
 
 impl QueryGraph {
-    /// Wires up `plan`.
-    pub fn new(plan: DataflowPlan, query: Option<QueryId>) -> ExecResult<Self> {
+    /// Wires up `plan`; its slots are shared out to `workers`.
+    pub fn new(plan: DataflowPlan, query: Option<QueryId>, workers: Workers) -> ExecResult<Self> {
         let mut readers = vec![0; plan.nodes.len()];
         for node in &plan.nodes {
             for input in &node.inputs {
@@ -143,6 +145,7 @@ impl QueryGraph {
             plan,
             query,
             nodes,
+            workers,
             late: 0,
         })
     }
@@ -246,6 +249,7 @@ impl QueryGraph {
             plan,
             query,
             nodes,
+            workers,
             late,
         } = self;
         match &mut nodes[position].kind {
@@ -261,9 +265,15 @@ impl QueryGraph {
                 .map(|rows| Ok((rows.slot, source_delta(rows, projection, schema, *marks)?)))
                 .collect(),
             NodeKind::Exchange(exchange) => {
+                let deltas: Vec<Delta> = inputs
+                    .into_iter()
+                    .flatten()
+                    .map(|(_, delta)| delta)
+                    .collect();
+                let rows = deltas.iter().map(Delta::rows).sum();
                 let mut routed = Vec::new();
-                for (_, delta) in inputs.into_iter().flatten() {
-                    routed.extend(exchange.route(delta)?);
+                for part in workers.map(rows, deltas, |delta| exchange.route(delta)) {
+                    routed.extend(part?);
                 }
                 // A stable sort: within a slot, rows keep the order of their source partitions.
                 routed.sort_by_key(|(slot, _)| *slot);
@@ -292,38 +302,39 @@ impl QueryGraph {
                         }
                     }
                 }
-                let mut output = Vec::new();
-                for (slot, deltas) in by_slot.into_iter().enumerate() {
-                    let Slot { operator, in_step } = &mut slots[slot];
-                    *in_step |= !deltas.is_empty() || (first && slot == 0);
-                    if !*in_step {
+                let mut pieces = Vec::new();
+                let mut rows = 0;
+                for (number, (slot, deltas)) in slots.iter_mut().zip(by_slot).enumerate() {
+                    slot.in_step |= !deltas.is_empty() || (first && number == 0);
+                    if !slot.in_step {
                         continue;
                     }
-                    let operator = match operator {
+                    let operator = match &mut slot.operator {
                         Some(operator) => operator,
                         empty => empty.insert(instance(plan, node)?),
                     };
-                    let prefix =
-                        query.map(|query| StateId::operator(query, node.id).slot(slot as u32));
-                    StepClock::begin_operator(draws_of(*query, node.id, slot));
-                    let mut context = StepContext {
-                        state: state.zip(prefix).map(|(state, prefix)| state.slot(prefix)),
-                        late,
-                        rejected,
-                    };
-                    let mut made = Vec::new();
-                    for (input, delta) in deltas {
-                        operator.apply(input, delta, &mut context, &mut made)?;
-                    }
+                    rows += deltas.iter().map(|(_, delta)| delta.rows()).sum::<usize>();
                     if part == StepPart::Last {
-                        operator.step_end(&mut context, &mut made)?;
-                        *in_step = false;
+                        slot.in_step = false;
+                        rows += operator.held();
                     }
-                    output.extend(
-                        made.into_iter()
-                            .filter(|delta| delta.rows() > 0)
-                            .map(|delta| (slot as u32, delta)),
-                    );
+                    let number = number as u32;
+                    let prefix = query.map(|query| StateId::operator(query, node.id).slot(number));
+                    pieces.push(SlotPiece {
+                        slot: number,
+                        operator: &mut **operator,
+                        deltas,
+                        state: state.zip(prefix).map(|(state, prefix)| state.slot(prefix)),
+                        draws: draws_of(*query, node.id, number),
+                    });
+                }
+                let mut output = Vec::new();
+                for made in workers.map(rows, pieces, |piece| piece.run(part)) {
+                    let made = made?;
+                    *late += made.late;
+                    rejected.extend(made.rejected);
+                    let deltas = made.deltas.into_iter().filter(|delta| delta.rows() > 0);
+                    output.extend(deltas.map(|delta| (made.slot, delta)));
                 }
                 Ok(output)
             }
@@ -342,34 +353,107 @@ impl QueryGraph {
         }
     }
 
-    /// What the operators' state changed since the last call, by state prefix.
+    /// Begins a checkpoint of what the operators' state changed since the last one, by state prefix.
     pub fn checkpoint(&mut self, changes: &mut Vec<(StatePrefix, StateChanges)>) {
+        self.for_each_operator(|prefix, operator| {
+            let mut slot_changes = StateChanges::default();
+            operator.checkpoint(&mut slot_changes);
+            if !slot_changes.is_empty() {
+                changes.push((prefix, slot_changes));
+            }
+        });
+    }
+
+    /// Hands over more of it, and counts it off `budget`; answers whether that was all.
+    pub fn checkpoint_more(
+        &mut self,
+        changes: &mut Vec<(StatePrefix, StateChanges)>,
+        budget: &mut usize,
+    ) -> bool {
+        let mut done = true;
+        self.for_each_operator(|prefix, operator| {
+            // The last ones: those before are of a checkpoint that failed.
+            let known = changes.iter_mut().rev().find(|(of, _)| *of == prefix);
+            if let Some((_, slot_changes)) = known {
+                done &= operator.checkpoint_more(slot_changes, budget);
+                return;
+            }
+            let mut slot_changes = StateChanges::default();
+            done &= operator.checkpoint_more(&mut slot_changes, budget);
+            if !slot_changes.is_empty() {
+                changes.push((prefix, slot_changes));
+            }
+        });
+        done
+    }
+
+    /// All operators whose state has a name.
+    fn for_each_operator(&mut self, mut visit: impl FnMut(StatePrefix, &mut dyn Operator)) {
         let Some(query) = self.query else { return };
         for (node, running) in self.plan.nodes.iter().zip(&mut self.nodes) {
             let NodeKind::Slots(slots) = &mut running.kind else {
                 continue;
             };
-            for (slot, Slot { operator, in_step }) in slots.iter_mut().enumerate() {
-                let Some(operator) = operator else { continue };
-                debug_assert!(!*in_step, "checkpoints are taken between steps");
-                let mut slot_changes = StateChanges::default();
-                operator.checkpoint(&mut slot_changes);
-                if !slot_changes.is_empty() {
-                    changes.push((
-                        StateId::operator(query, node.id).slot(slot as u32),
-                        slot_changes,
-                    ));
+            for (number, slot) in (0..).zip(slots) {
+                debug_assert!(!slot.in_step, "checkpoints are taken between steps");
+                if let Some(operator) = &mut slot.operator {
+                    visit(
+                        StateId::operator(query, node.id).slot(number),
+                        &mut **operator,
+                    );
                 }
             }
         }
     }
 }
 
+/// What one slot of one operator has to do in a step, apart from all other slots.
+struct SlotPiece<'a> {
+    slot: u32,
+    operator: &'a mut dyn Operator,
+    deltas: Vec<(usize, Delta)>,
+    state: Option<SlotState<'a>>,
+    draws: u64,
+}
+
+/// What came of it.
+struct SlotOutput {
+    slot: u32,
+    deltas: Vec<Delta>,
+    late: u64,
+    rejected: Vec<Rejected>,
+}
+
+impl SlotPiece<'_> {
+    fn run(self, part: StepPart) -> ExecResult<SlotOutput> {
+        let mut output = SlotOutput {
+            slot: self.slot,
+            deltas: Vec::new(),
+            late: 0,
+            rejected: Vec::new(),
+        };
+        StepClock::begin_operator(self.draws);
+        let mut context = StepContext {
+            state: self.state,
+            late: &mut output.late,
+            rejected: &mut output.rejected,
+        };
+        for (input, delta) in self.deltas {
+            self.operator
+                .apply(input, delta, &mut context, &mut output.deltas)?;
+        }
+        if part == StepPart::Last {
+            self.operator.step_end(&mut context, &mut output.deltas)?;
+        }
+        Ok(output)
+    }
+}
+
 /// Tells one slot of one operator apart from all others of a step.
-fn draws_of(query: Option<QueryId>, node: NodeId, slot: usize) -> u64 {
+fn draws_of(query: Option<QueryId>, node: NodeId, slot: u32) -> u64 {
     // Push queries (which have no number) need not repeat what they drew.
     let query = query.map_or(0, |query| query.0);
-    (query << 32) ^ (u64::from(node.0) << 16) ^ slot as u64
+    (query << 32) ^ (u64::from(node.0) << 16) ^ u64::from(slot)
 }
 
 fn input_schema(plan: &DataflowPlan, node: &Node) -> ExecResult<SchemaRef> {

@@ -41,7 +41,7 @@ impl Pipeline {
     /// Adds a query, caught up and visible when this returns. No step may be pending.
     pub fn create_query(&mut self, definition: PersistentQuery) -> ExecResult<()> {
         let query = self.new_query(definition)?;
-        self.take_in(CatchingUp::new(query))
+        self.take_in(CatchingUp::new(query, self.workers))
     }
 
     /// The same, but a query that has much history to read is handed back, to catch up beside the steps before [`Self::take_in`].
@@ -57,7 +57,7 @@ impl Pipeline {
             .iter()
             .map(|(relation, ends)| records_between(&query.origin[relation], ends))
             .sum();
-        let catching_up = CatchingUp::new(query);
+        let catching_up = CatchingUp::new(query, self.workers);
         if catching_up.query.runs() && from_topics && left > self.options.catch_up_tail {
             return Ok(Some(catching_up));
         }
@@ -68,7 +68,7 @@ impl Pipeline {
     fn new_query(&mut self, definition: PersistentQuery) -> ExecResult<RunningQuery> {
         // Whatever an earlier attempt left behind: state that no manifest names, and what was appended.
         self.forget_state(definition.id)?;
-        let mut query = RunningQuery::new(definition, None, &self.base)?;
+        let mut query = RunningQuery::new(definition, None, &self.base, self.workers)?;
         query.origin = self.origin(&query)?;
         if let Some(sink) = &mut query.sink {
             sink.producer_mut().settle(&*self.log)?;
@@ -142,14 +142,19 @@ impl Pipeline {
             .chain(unevaluated)
             .collect();
         let rejected = self.processing_log.encode(&rejected)?;
-        self.processing_log
-            .producer_mut()
-            .append(&*self.log, &rejected)
+        self.processing_log.append(&*self.log, &rejected)
     }
 
     /// Takes back what a query appended that failed while it caught up.
     pub fn give_up_catching_up(&mut self, mut catching_up: CatchingUp) {
         self.abandon_output(catching_up.query.sink.as_mut());
+        // If this fails, the state takes room until the next start forgets it.
+        if let Err(error) = self.forget_state(catching_up.query.definition.id) {
+            tracing::warn!(
+                error = with_causes(&error),
+                "the state of a query that was not created could not be removed"
+            );
+        }
     }
 
     /// Aborts what a query appended between two steps. A log that has no room for that now is asked again ([`Self::abort_leftovers`]).
@@ -216,7 +221,7 @@ impl Pipeline {
         definition: PersistentQuery,
         error: &ExecError,
     ) -> ExecResult<()> {
-        let mut query = RunningQuery::new(definition, None, &self.base)?;
+        let mut query = RunningQuery::new(definition, None, &self.base, self.workers)?;
         let reason = with_causes(error);
         tracing::error!(query = %query.definition.id, reason, "query could not be started");
         query.origin = self.origin(&query)?;
@@ -368,7 +373,7 @@ impl Pipeline {
     pub fn replace_query(&mut self, definition: PersistentQuery) -> ExecResult<()> {
         let (id, revision) = (definition.id, definition.revision);
         let position = self.query_index(id)?;
-        let graph = QueryGraph::new(definition.plan.clone(), Some(id))?;
+        let graph = QueryGraph::new(definition.plan.clone(), Some(id), self.workers)?;
         let query = &mut self.queries[position];
         let (Some(table), Some(sink)) = (&mut query.table, &mut query.sink) else {
             return Err(ExecError::Unsupported(

@@ -17,6 +17,7 @@ use crate::{
     rejects::ProcessingLog,
     shared::Shared,
     state::StateId,
+    workers::Workers,
 };
 
 /// Topic of the journal of the one pipeline.
@@ -48,6 +49,7 @@ impl Pipeline {
             ProcessingLog::new(&options.processing_log_topic, &manifest.processing_log);
         let mut pipeline = Self {
             log,
+            workers: Workers::new(options.workers),
             options,
             shared,
             checkpoints,
@@ -105,12 +107,12 @@ impl Pipeline {
         queries: Vec<PersistentQuery>,
     ) -> ExecResult<Vec<PersistentQuery>> {
         let wanted: BTreeSet<u64> = queries.iter().map(|query| query.id.0).collect();
-        for gone in manifest
-            .queries
-            .iter()
-            .filter(|query| !wanted.contains(&query.query))
-        {
-            self.forget_state(QueryId(gone.query))?;
+        let known: BTreeSet<u64> = manifest.queries.iter().map(|query| query.query).collect();
+        for stored in self.state.queries()? {
+            // One that was catching up when the checkpoint was written may have state in it without being named.
+            if !wanted.contains(&stored.0) || !known.contains(&stored.0) {
+                self.forget_state(stored)?;
+            }
         }
         let mut new = Vec::new();
         for definition in queries {
@@ -128,7 +130,7 @@ impl Pipeline {
                 new.push(definition);
                 continue;
             }
-            let query = RunningQuery::new(definition, Some(known), &self.base)?;
+            let query = RunningQuery::new(definition, Some(known), &self.base, self.workers)?;
             if !query.runs() {
                 // It knows by itself where it stopped.
                 self.queries.push(query);
@@ -232,7 +234,8 @@ impl Pipeline {
 
     /// Writes a checkpoint that marks a change of the queries, or the end of a recovery, and waits for it. No step may be pending.
     pub fn checkpoint_now(&mut self) -> ExecResult<()> {
-        let work = self.checkpoint_work(true)?;
+        let mut work = self.checkpoint_work(true)?;
+        self.checkpoint_more(&mut work, usize::MAX);
         match self.checkpoints.write(&*self.log, &self.state, &work) {
             Ok(done) => {
                 self.owes_checkpoint = false;

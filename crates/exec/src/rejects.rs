@@ -4,13 +4,14 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use highwater_planner::catalog::QueryId;
-use highwater_storage_log::BatchBuilder;
+use highwater_storage_log::{BatchBuilder, Log};
 use serde::Serialize;
 
 use crate::{
     error::{ExecError, ExecResult},
     operator::Rejected,
     producer::{Producer, ProducerPosition, StepBatches},
+    workers::Workers,
 };
 
 /// The query number under which the engine itself appends; queries are numbered from 1.
@@ -57,9 +58,14 @@ impl ProcessingLog {
         &mut self.producer
     }
 
+    /// Appends what a step rejected, invisible as yet; see [`Producer::append`].
+    pub fn append(&mut self, log: &dyn Log, rejected: &StepBatches) -> ExecResult<()> {
+        self.producer.append(log, rejected, Workers::ONE)
+    }
+
     /// Encodes what a step rejected.
     pub fn encode(&mut self, rejected: &[Rejected]) -> ExecResult<StepBatches> {
-        let mut out = StepBatches::default();
+        let mut batches = Vec::new();
         let mut builder = BatchBuilder::new();
         for record in rejected {
             let bytes = |bytes: &Option<Vec<u8>>| {
@@ -82,13 +88,13 @@ impl ProcessingLog {
             })?;
             builder.push(record.timestamp, None, Some(&json), &[]);
             if builder.byte_len() >= KEPT_BYTES {
-                self.producer.close(0, &mut builder, &mut out);
+                batches.push((0, builder.split_off()));
             }
         }
         if !builder.is_empty() {
-            self.producer.close(0, &mut builder, &mut out);
+            batches.push((0, builder));
         }
-        Ok(out)
+        Ok(self.producer.close(batches, Workers::ONE))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The heart: cut, journal, run, append, commit.
 //!
 //! 1. **Cut**: what has arrived in each source partition, up to the row budget, is what the step reads.
-//! 2. **Journal**: the cut is appended to the journal and handed to the commit thread, which waits for the disk.
+//! 2. **Journal**: the cut is appended to the journal; the log tells when it and the inputs are on disk.
 //! 3. **Run**: the changes go through all queries once, in topological order. Tables get their new runs, sinks their encoded batches.
 //! 4. **Append**: once the step before has committed, the sinks' batches go to the log, invisible as yet.
 //! 5. **Commit**: once journal and inputs are on disk, sinks become visible, the snapshot advances, push queries get their changes.
@@ -34,7 +34,7 @@ use crate::{
     producer::StepBatches,
     query::{RelationRows, SlotDelta, StepPart},
     snapshot::SnapshotInner,
-    source::{SlotRows, upsert},
+    source::{Fetched, SlotRows, upsert},
     state::RocksState,
 };
 
@@ -102,8 +102,16 @@ impl Pipeline {
             .iter()
             .map(|(relation, part)| (*relation, part.partition, part.from))
             .collect();
-        let mut unreadable = Vec::new();
+        let mut by_relation: Vec<(RelationId, Vec<Fetched>)> = Vec::new();
         for (relation, part) in cut.fetched {
+            match by_relation.last_mut() {
+                Some((last, parts)) if *last == relation => parts.push(part),
+                _ => by_relation.push((relation, vec![part])),
+            }
+        }
+        let workers = self.workers;
+        let mut unreadable = Vec::new();
+        for (relation, parts) in by_relation {
             // A source that lost its readers since the cut.
             if !self.sources.contains_key(&relation) {
                 continue;
@@ -115,22 +123,21 @@ impl Pipeline {
             } else {
                 &mut unjournaled
             };
-            let decoded = match self.source_mut(relation)?.decode(part, bad) {
+            let decoded = match self.source_mut(relation)?.decode(parts, workers, bad) {
                 Ok(decoded) => decoded,
                 Err(error) => {
                     unreadable.push((relation, error));
                     continue;
                 }
             };
-            let Some((slot_rows, tombstones)) = decoded else {
-                continue;
-            };
-            match tombstones {
-                Some(tombstones) => table_rows
-                    .entry(relation)
-                    .or_default()
-                    .push((slot_rows, tombstones)),
-                None => rows.entry(relation).or_default().push(slot_rows),
+            for (slot_rows, tombstones) in decoded {
+                match tombstones {
+                    Some(tombstones) => table_rows
+                        .entry(relation)
+                        .or_default()
+                        .push((slot_rows, tombstones)),
+                    None => rows.entry(relation).or_default().push(slot_rows),
+                }
             }
         }
         for (relation, error) in unreadable {
@@ -262,10 +269,10 @@ impl Pipeline {
         let (log, shared) = (&*self.log, &self.shared);
         for (position, batches) in &output.batches {
             if let Some(sink) = &mut self.queries[*position].sink {
-                shared.until_there_is_room(|| sink.producer_mut().append(log, batches))?;
+                shared.until_there_is_room(|| sink.append(log, batches))?;
             }
         }
-        let processing_log = self.processing_log.producer_mut();
+        let processing_log = &mut self.processing_log;
         shared.until_there_is_room(|| processing_log.append(log, &output.rejected))?;
         self.pending = Some(PendingStep {
             step: self.step,
@@ -437,7 +444,7 @@ impl RunningQuery {
         };
         if let Some(table) = &mut self.table {
             let deltas: Vec<&Delta> = changes.iter().map(|(_, delta)| delta).collect();
-            if let Err(error) = table.apply(&deltas) {
+            if let Err(error) = table.apply(&deltas, self.workers) {
                 if let Some(sink) = &mut self.sink {
                     sink.producer_mut().take_back(&batches);
                 }

@@ -24,6 +24,7 @@ use crate::{
     shared::Shared,
     source::TopicSource,
     step::change_batch,
+    workers::Workers,
 };
 
 /// How long a catch-up waits before it offers again to a reader that was full.
@@ -50,7 +51,7 @@ pub fn start(
     receiver: Box<dyn ChangeReceiver>,
 ) -> ExecResult<SubscriptionId> {
     let id = SubscriptionId(shared.next_subscription());
-    let graph = QueryGraph::new(plan, None)?;
+    let graph = QueryGraph::new(plan, None, Workers::ONE)?;
     let mut joining = Joining {
         id,
         graph,
@@ -120,7 +121,7 @@ impl Joining {
             for source in &mut sources {
                 let ends = settled_ends(log, shared, source)?;
                 missing += records_between(source.positions(), &ends);
-                while let Some(chunk) = next_chunk(source, log, &ends, CHUNK_ROWS)? {
+                while let Some(chunk) = next_chunk(source, log, &ends, CHUNK_ROWS, Workers::ONE)? {
                     let relation = source.relation().id;
                     if !self.run(0, RelationRows::from([(relation, chunk.rows)]), true)? {
                         return Ok(false);
@@ -232,7 +233,7 @@ impl Pipeline {
                     let ends = self.history_ends(&relation)?;
                     let mut source = self.history(&relation, &joining.graph, from)?;
                     while let Some(Chunk { rows, .. }) =
-                        next_chunk(&mut source, &*self.log, &ends, CHUNK_ROWS)?
+                        next_chunk(&mut source, &*self.log, &ends, CHUNK_ROWS, Workers::ONE)?
                     {
                         if !joining.run(
                             self.step,

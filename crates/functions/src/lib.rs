@@ -41,5 +41,5 @@ pub use registry::{
 pub use row_errors::{RowErrors, take_row_errors};
 pub use scalar::{TIME_UNITS, UNIT_FUNCTIONS};
 pub use signature::{Kind, Param};
-pub use step_clock::StepClock;
+pub use step_clock::{StepClock, StepMoment};
 pub use table::CUBE;

@@ -13,8 +13,9 @@ use std::{
 /// The increment of SplitMix64: an odd number whose multiples visit every 64-bit value.
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-#[derive(Clone, Copy)]
-struct Moment {
+/// The step that a thread is in, for another one that does a part of its work.
+#[derive(Debug, Clone, Copy)]
+pub struct StepMoment {
     millis: i64,
     seed: u64,
     operator: u64,
@@ -22,7 +23,7 @@ struct Moment {
 }
 
 thread_local! {
-    static MOMENT: Cell<Option<Moment>> = const { Cell::new(None) };
+    static MOMENT: Cell<Option<StepMoment>> = const { Cell::new(None) };
     /// Dice outside of steps.
     static DICE: Cell<u64> = Cell::new(RandomState::new().hash_one(0u8));
 }
@@ -36,7 +37,7 @@ pub struct StepClock {
 impl StepClock {
     /// Sets clock (milliseconds since the epoch) and seed of a step.
     pub fn enter(millis: i64, seed: u64) -> Self {
-        MOMENT.set(Some(Moment {
+        MOMENT.set(Some(StepMoment {
             millis,
             seed,
             operator: 0,
@@ -45,16 +46,28 @@ impl StepClock {
         Self { _private: () }
     }
 
+    /// The step that this thread is in.
+    pub fn current() -> Option<StepMoment> {
+        MOMENT.get()
+    }
+
     /// Begins the draws of one slot of one operator, which `operator` tells apart from all others of the step. So what others draw (a push query
     /// that is gone when the step runs again) changes nothing here. Does nothing outside of a step.
     pub fn begin_operator(operator: u64) {
         if let Some(moment) = MOMENT.get() {
-            MOMENT.set(Some(Moment {
+            MOMENT.set(Some(StepMoment {
                 operator,
                 drawn: 0,
                 ..moment
             }));
         }
+    }
+}
+
+impl StepMoment {
+    /// Sets clock and seed of the step for this thread, too.
+    pub fn enter(self) -> StepClock {
+        StepClock::enter(self.millis, self.seed)
     }
 }
 
@@ -81,7 +94,7 @@ pub(crate) fn draw() -> u64 {
     match MOMENT.get() {
         Some(moment) => {
             let drawn = moment.drawn.wrapping_add(1);
-            MOMENT.set(Some(Moment { drawn, ..moment }));
+            MOMENT.set(Some(StepMoment { drawn, ..moment }));
             let start = moment.seed ^ mix(moment.operator.wrapping_add(GAMMA));
             mix(start.wrapping_add(drawn.wrapping_mul(GAMMA)))
         }
@@ -124,5 +137,13 @@ mod tests {
         assert_ne!(one, draw(), "operators draw apart from each other");
         StepClock::begin_operator(1);
         assert_eq!(one, draw());
+
+        let moment = StepClock::current().expect("in a step");
+        let elsewhere = std::thread::spawn(move || {
+            let _step = moment.enter();
+            StepClock::begin_operator(1);
+            (now_millis(), draw())
+        });
+        assert_eq!(elsewhere.join().expect("it ends"), (42, one));
     }
 }

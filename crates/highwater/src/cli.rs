@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench_formats::BenchFormatsArgs;
-use highwater_bench::{LatencyArgs, NexmarkArgs};
+use highwater_bench::{LatencyArgs, NexmarkArgs, StepsArgs};
 use highwater_server::config::{Config, ConfigError, Settings};
 use highwater_storage_log::tools::{LogCommand, bench::BenchArgs};
 use highwater_test_runner::TestRunnerArgs;
@@ -54,6 +54,8 @@ pub enum Bench {
     Nexmark(NexmarkArgs),
     /// From an INSERT to whoever waits for its row, idle and under load
     Latency(LatencyArgs),
+    /// Steps of one record, and what checkpoints of much state do to those who wait for a row
+    Steps(StepsArgs),
 }
 
 /// Options of `highwater start`.

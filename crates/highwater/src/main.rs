@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Some(Command::Bench(Bench::Formats(args))) => bench_formats::run(&args),
         Some(Command::Bench(Bench::Nexmark(args))) => highwater_bench::nexmark(&args),
         Some(Command::Bench(Bench::Latency(args))) => highwater_bench::latency(&args),
+        Some(Command::Bench(Bench::Steps(args))) => highwater_bench::steps(&args),
     };
     outcome.unwrap_or_else(|error| {
         // Errors tell one level each; the line shows them all.

@@ -46,6 +46,9 @@ pub struct Settings {
     /// Section `[step]`.
     #[command(flatten)]
     pub step: StepSettings,
+    /// Section `[exec]`.
+    #[command(flatten)]
+    pub exec: ExecSettings,
     /// Section `[checkpoint]`.
     #[command(flatten)]
     pub checkpoint: CheckpointSettings,
@@ -96,6 +99,20 @@ pub struct StepSettings {
         value_name = "N"
     )]
     pub max_rows: Option<NonZeroUsize>,
+}
+
+/// Settings of the continuous queries.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExecSettings {
+    /// Threads that share the work of one step of the continuous queries; results do not depend on it [default: the number of cores]
+    #[arg(
+        id = "exec.workers",
+        long = "exec-workers",
+        env = "HIGHWATER_EXEC_WORKERS",
+        value_name = "N"
+    )]
+    pub workers: Option<NonZeroUsize>,
 }
 
 /// Settings of checkpoints.
@@ -164,6 +181,8 @@ pub struct Config {
     pub segment_bytes: u64,
     /// Most rows of a step.
     pub step_max_rows: usize,
+    /// Threads that share the work of a step.
+    pub exec_workers: NonZeroUsize,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
     /// Bound on what waits for one push reader.
@@ -253,6 +272,9 @@ impl Settings {
             step: StepSettings {
                 max_rows: self.step.max_rows.or(fallback.step.max_rows),
             },
+            exec: ExecSettings {
+                workers: self.exec.workers.or(fallback.exec.workers),
+            },
             checkpoint: CheckpointSettings {
                 interval: self.checkpoint.interval.or(fallback.checkpoint.interval),
             },
@@ -276,7 +298,7 @@ impl Settings {
                 .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8088))),
             max_connections: self.max_connections.map_or(200, NonZeroUsize::get),
             default_partitions: self.default_partitions.unwrap_or(4),
-            workers: self.workers.map_or_else(cores, NonZeroUsize::get),
+            workers: self.workers.unwrap_or_else(cores).get(),
             log_level: self.log_level.unwrap_or_else(|| "info".to_owned()),
             fsync: self.log.fsync.unwrap_or(Fsync::Always),
             fsync_interval: self
@@ -288,6 +310,7 @@ impl Settings {
                 .segment_bytes
                 .map_or(1 << 30, |ByteSize(bytes)| bytes),
             step_max_rows: self.step.max_rows.map_or(65_536, NonZeroUsize::get),
+            exec_workers: self.exec.workers.unwrap_or_else(cores),
             checkpoint_interval: self
                 .checkpoint
                 .interval
@@ -341,7 +364,13 @@ impl Config {
             1 << 16..=1 << 34,
             "between 64KiB and 16GiB",
         )?;
-        in_range("workers", self.workers, 1..=1024, "between 1 and 1024")
+        in_range("workers", self.workers, 1..=1024, "between 1 and 1024")?;
+        in_range(
+            "exec.workers",
+            self.exec_workers.get(),
+            1..=1024,
+            "between 1 and 1024",
+        )
     }
 }
 
@@ -361,8 +390,8 @@ fn in_range<T: PartialOrd + ToString>(
     })
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+fn cores() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 #[cfg(test)]
@@ -377,7 +406,7 @@ mod tests {
     fn a_file_reaches_every_section() {
         let settings = file(
             "data = '/var/lib/highwater'\nlisten = '127.0.0.1:1'\nworkers = 3\n[log]\nfsync = 'interval'\nsegment_bytes = '8MiB'\n\
-             [step]\nmax_rows = 7\n[checkpoint]\ninterval = '2s'\n[push]\nbuffer_bytes = 100000\n",
+             [step]\nmax_rows = 7\n[exec]\nworkers = 5\n[checkpoint]\ninterval = '2s'\n[push]\nbuffer_bytes = 100000\n",
         )
         .expect("valid file");
         let config = settings.validate().expect("valid settings");
@@ -388,7 +417,7 @@ mod tests {
         assert_eq!(config.step_max_rows, 7);
         assert_eq!(config.checkpoint_interval, Duration::from_secs(2));
         assert_eq!(config.push_buffer_bytes, 100_000);
-        assert_eq!(config.workers, 3);
+        assert_eq!((config.workers, config.exec_workers.get()), (3, 5));
     }
 
     #[test]

@@ -175,6 +175,7 @@ fn open(config: Config, log_folder: &Path, state_folder: &Path) -> Result<Server
         catch_up_tail: EngineOptions::CATCH_UP_TAIL,
         state_dir: state_folder.to_owned(),
         step_max_rows: config.step_max_rows,
+        workers: config.exec_workers,
         checkpoint_interval: config.checkpoint_interval,
         processing_log_topic: PROCESSING_LOG_TOPIC.to_owned(),
     };

@@ -7,6 +7,7 @@
 //! everything that the queries made of it.
 
 use std::{
+    num::NonZeroUsize,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -78,6 +79,7 @@ impl LocalServer {
             catch_up_tail: EngineOptions::CATCH_UP_TAIL,
             state_dir: options.state_folder.clone(),
             step_max_rows: options.step_max_rows,
+            workers: NonZeroUsize::MIN,
             checkpoint_interval: CHECKPOINT_INTERVAL,
             processing_log_topic: PROCESSING_LOG_TOPIC.to_owned(),
         };

@@ -4,8 +4,8 @@
 //! session's freshness waits for a step that has it. That is measured on an idle server and again while other connections insert at half of
 //! the rate that the server just took at most. The disk's fdatasync is timed before and after.
 
-mod load;
-mod probe;
+pub(crate) mod load;
+pub(crate) mod probe;
 mod report;
 
 use std::{
@@ -16,16 +16,19 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use highwater_server::config::LogSettings;
+use highwater_server::config::Settings;
 use highwater_storage_log::tools::bench::machine;
 
 use crate::server::{RunningServer, told};
 use report::Report;
 
 /// The stream that is written, and the table that is pulled. Rows of the load have ids below 0, which the push query leaves out.
-const SETUP: &str = "\
+pub(crate) const SETUP: &str = "\
     CREATE STREAM events (k VARCHAR KEY, id BIGINT, payload VARCHAR) WITH (kafka_topic = 'events', value_format = 'JSON'); \
     CREATE TABLE latest AS SELECT k, LATEST_BY_OFFSET(id) AS id, COUNT(*) AS n FROM events GROUP BY k";
+
+/// Keys of the load.
+const KEYS: u64 = 1_000;
 
 /// Options of `highwater bench latency`.
 #[derive(Debug, Clone, Args)]
@@ -75,15 +78,15 @@ fn syncs(folder: &Path, seconds: u64) -> Result<Vec<f64>> {
 async fn measure(args: &LatencyArgs, folder: &Path, report: &mut Report) -> Result<()> {
     let time = Duration::from_secs(args.seconds);
     let pause = Duration::from_millis(args.pause);
-    let server = RunningServer::start(&folder.join("data"), LogSettings::default()).await?;
+    let server = RunningServer::start(&folder.join("data"), Settings::default()).await?;
     let client = server.connect().await?;
     client.batch_execute(SETUP).await.map_err(told)?;
 
     let mut probe = probe::Probe::start(&server).await?;
     report.waits("idle", &probe.run(time, pause).await?);
 
-    let peak = load::peak(&server, time).await?;
-    let half = load::Load::start(&server, peak / 2.0).await?;
+    let peak = load::peak(&server, KEYS, time).await?;
+    let half = load::Load::start(&server, KEYS, peak / 2.0).await?;
     let waits = probe.run(time, pause).await?;
     let reached = half.stop().await?;
     report.load(peak, reached);

@@ -21,17 +21,17 @@ const WAITING: usize = 1_024;
 
 /// Milliseconds, one a row.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
-    pub(super) acknowledged: Vec<f64>,
-    pub(super) send_to_push: Vec<f64>,
+pub(crate) struct Waits {
+    pub(crate) acknowledged: Vec<f64>,
+    pub(crate) send_to_push: Vec<f64>,
     /// Below 0 where the subscriber had the row before the writer had its answer.
-    pub(super) acknowledged_to_push: Vec<f64>,
-    pub(super) send_to_pull: Vec<f64>,
-    pub(super) acknowledged_to_pull: Vec<f64>,
+    pub(crate) acknowledged_to_push: Vec<f64>,
+    pub(crate) send_to_pull: Vec<f64>,
+    pub(crate) acknowledged_to_pull: Vec<f64>,
 }
 
 /// A writer and a subscriber.
-pub(super) struct Probe {
+pub(crate) struct Probe {
     writer: Client,
     insert: Statement,
     pull: Statement,
@@ -41,7 +41,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    pub(super) async fn start(server: &RunningServer) -> Result<Self> {
+    pub(crate) async fn start(server: &RunningServer) -> Result<Self> {
         let writer = server.connect().await?;
         let insert = writer
             .prepare("INSERT INTO events (k, id, payload) VALUES ($1, $2, $3)")
@@ -83,7 +83,7 @@ impl Probe {
     }
 
     /// Times rows for so long, with a pause before each.
-    pub(super) async fn run(&mut self, time: Duration, pause: Duration) -> Result<Waits> {
+    pub(crate) async fn run(&mut self, time: Duration, pause: Duration) -> Result<Waits> {
         let begin = Instant::now();
         let mut waits = Waits::default();
         while begin.elapsed() < time || waits.send_to_push.is_empty() {

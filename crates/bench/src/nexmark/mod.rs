@@ -16,6 +16,7 @@ mod report;
 mod text;
 
 use std::{
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
@@ -23,7 +24,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use highwater_server::config::LogSettings;
+use highwater_server::config::{ExecSettings, Settings};
 use highwater_storage_log::tools::bench::meter::Meter;
 use tokio_postgres::Client;
 
@@ -61,6 +62,9 @@ pub struct NexmarkArgs {
     /// Partitions of each topic
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub partitions: u32,
+    /// Threads that share the work of a step [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<NonZeroUsize>,
     /// Which of all possible events
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub seed: u64,
@@ -139,7 +143,13 @@ async fn measure_all(
     queries: &[Query],
     report: &mut Report,
 ) -> Result<()> {
-    let server = RunningServer::start(folder, LogSettings::default()).await?;
+    let settings = Settings {
+        exec: ExecSettings {
+            workers: args.workers,
+        },
+        ..Settings::default()
+    };
+    let server = RunningServer::start(folder, settings).await?;
     let client = server.connect().await?;
     // From a run of before that was ended early.
     for leftover in [
@@ -266,6 +276,7 @@ mod tests {
             check: true,
             repeat: 1,
             partitions: 3,
+            workers: None,
             seed: 7,
             disorder: 40,
             data: None,

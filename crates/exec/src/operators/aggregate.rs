@@ -6,11 +6,14 @@ mod collect;
 mod counted;
 mod distinct;
 mod grouped;
+mod marked_groups;
 mod min_max;
 mod moments;
+mod one_value;
 mod ordered_bytes;
 mod session;
 mod sum;
+mod value_counts;
 
 pub use grouped::{Aggregate, GroupOptions};
 pub use session::{SessionAggregate, SessionTimes};

@@ -162,7 +162,9 @@ impl Operator for AssignWindows {
 
     fn checkpoint(&mut self, changes: &mut StateChanges) {
         if let (true, Some(time)) = (std::mem::take(&mut self.dirty), self.stream_time) {
-            changes.put(STREAM_TIME_KEY.to_vec(), time.to_be_bytes().to_vec());
+            changes.put(STREAM_TIME_KEY, |value| {
+                value.extend_from_slice(&time.to_be_bytes());
+            });
         }
     }
 }

@@ -6,8 +6,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Bytes of a key that stand beside its hash: two numbers in byte form, or a short text. Longer keys have memory of their own.
-const INLINE: usize = 22;
+use super::small_bytes::SmallBytes;
 
 /// See the module.
 #[derive(Default)]
@@ -21,33 +20,7 @@ pub struct Groups {
 /// A group. Half a cache line, so that finding one costs one access to memory beside the table's.
 struct Entry {
     hash: u64,
-    key: Key,
-}
-
-enum Key {
-    Inline { len: u8, bytes: [u8; INLINE] },
-    Apart(Box<[u8]>),
-}
-
-impl Key {
-    fn new(key: &[u8]) -> Self {
-        if key.len() > INLINE {
-            return Self::Apart(key.into());
-        }
-        let mut bytes = [0; INLINE];
-        bytes[..key.len()].copy_from_slice(key);
-        Self::Inline {
-            len: key.len() as u8,
-            bytes,
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Inline { len, bytes } => &bytes[..usize::from(*len)],
-            Self::Apart(bytes) => bytes,
-        }
-    }
+    key: SmallBytes,
 }
 
 impl Groups {
@@ -63,7 +36,7 @@ impl Groups {
         }
         let entry = Entry {
             hash,
-            key: Key::new(key),
+            key: SmallBytes::new(key),
         };
         let group = match self.free.pop() {
             Some(group) => {
@@ -86,7 +59,7 @@ impl Groups {
         let hash = self.entries[group as usize].hash;
         if let Ok(entry) = self.table.find_entry(hash, |&other| other == group) {
             entry.remove();
-            self.entries[group as usize].key = Key::new(&[]);
+            self.entries[group as usize].key = SmallBytes::new(&[]);
             self.free.push(group);
         }
     }
@@ -122,10 +95,10 @@ mod tests {
     fn keys_of_any_length_are_told_apart() {
         let mut groups = Groups::default();
         let key = |len: usize| vec![7; len];
-        for len in 0..2 * INLINE {
+        for len in 0..2 * crate::operators::small_bytes::INLINE {
             assert_eq!(groups.intern(&key(len)), (len as u32, true));
         }
-        for len in 0..2 * INLINE {
+        for len in 0..2 * crate::operators::small_bytes::INLINE {
             assert_eq!(groups.intern(&key(len)), (len as u32, false));
             assert_eq!(groups.key(len as u32), key(len));
         }

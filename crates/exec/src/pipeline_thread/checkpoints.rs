@@ -1,4 +1,7 @@
 //! When checkpoints are written: in the background every few seconds, and at once when the pipeline owes one.
+//!
+//! One in the background takes what tables and positions are at its beginning, and the operators' state bit by bit between the steps that follow,
+//! so none of them waits long; then a thread of its own writes it.
 
 use std::{
     sync::Arc,
@@ -8,7 +11,7 @@ use std::{
 
 use super::{Background, Event, PipelineThread, join};
 use crate::{
-    checkpoint::CheckpointDone,
+    checkpoint::{CheckpointDone, CheckpointWork},
     error::{ExecError, ExecResult, with_causes},
 };
 
@@ -28,6 +31,7 @@ impl PipelineThread {
     /// Waits for the checkpoint under way, if there is one. The inner error is why it cannot be written at present: a command that needs one
     /// fails with it, the pipeline goes on.
     pub(super) fn wait_for_checkpoint(&mut self) -> ExecResult<ExecResult<()>> {
+        self.save_some(usize::MAX)?;
         let mut trouble = None;
         self.wait_until(|thread, event| {
             if let Some(Event::CheckpointTrouble(error)) = event {
@@ -44,6 +48,7 @@ impl PipelineThread {
         }
         match self.background {
             Background::Running(_) => self.pipeline.options.checkpoint_interval,
+            Background::Saving(_) => Duration::ZERO,
             Background::Idle => self
                 .pipeline
                 .options
@@ -52,9 +57,9 @@ impl PipelineThread {
         }
     }
 
-    /// Starts a checkpoint in the background, unless one is under way or nothing has happened since the last.
+    /// Begins a checkpoint in the background, unless one is under way or nothing has happened since the last.
     pub(super) fn begin_checkpoint(&mut self) -> ExecResult<()> {
-        if matches!(self.background, Background::Running(_)) || self.pipeline.owes_checkpoint {
+        if !matches!(self.background, Background::Idle) || self.pipeline.owes_checkpoint {
             return Ok(());
         }
         self.last_checkpoint = Instant::now();
@@ -66,6 +71,29 @@ impl PipelineThread {
         }
         self.wait_for_commit()?;
         let work = self.pipeline.checkpoint_work(false)?;
+        self.background = Background::Saving(Box::new(work));
+        Ok(())
+    }
+
+    /// Lets a checkpoint that has begun take so many more groups, and writes it once it has all; answers whether there was one.
+    pub(super) fn save_some(&mut self, groups: usize) -> ExecResult<bool> {
+        match std::mem::replace(&mut self.background, Background::Idle) {
+            Background::Saving(mut work) => {
+                if self.pipeline.checkpoint_more(&mut work, groups) {
+                    self.write_in_background(*work)?;
+                } else {
+                    self.background = Background::Saving(work);
+                }
+                Ok(true)
+            }
+            other => {
+                self.background = other;
+                Ok(false)
+            }
+        }
+    }
+
+    fn write_in_background(&mut self, work: CheckpointWork) -> ExecResult<()> {
         let store = self.pipeline.checkpoints.clone();
         let state = self.pipeline.state.clone();
         let log = Arc::clone(&self.pipeline.log);

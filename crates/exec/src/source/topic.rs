@@ -1,6 +1,6 @@
 //! A relation's topic as a source: where each partition stands, what a cut takes, and its rows.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use highwater_planner::catalog::{Relation, SourceKind};
 use highwater_storage_log::{BatchView, Isolation, Log, Offset, TopicPartition};
@@ -11,6 +11,7 @@ use crate::{
     operator::Rejected,
     producer::producer_id,
     relation::{DecodedRows, RelationDecoder},
+    workers::{Pool, Workers},
 };
 
 /// Bytes that are read of a partition at a time.
@@ -24,7 +25,7 @@ pub struct TopicSource {
     partitions: Vec<TopicPartition>,
     positions: Vec<Offset>,
     wanted: BTreeSet<usize>,
-    decoder: RelationDecoder,
+    decoders: Pool<RelationDecoder>,
     rejected: Vec<u64>,
     reader: Reader,
 }
@@ -53,6 +54,25 @@ pub struct Fetched {
     batches: Vec<BatchView>,
 }
 
+/// Rows of one partition; of a table, with those that remove their key.
+pub type PartitionRows = (SlotRows, Option<Vec<bool>>);
+
+/// What decoding needs to know of a source, shared by all threads that do it.
+struct Decoding<'a> {
+    relation: &'a Arc<Relation>,
+    partitions: &'a [TopicPartition],
+    reader: &'a Reader,
+    wanted: &'a BTreeSet<usize>,
+    decoders: &'a Pool<RelationDecoder>,
+}
+
+/// What a cut took from one partition, decoded.
+struct Decoded {
+    partition: usize,
+    to: Offset,
+    rows: DecodedRows,
+}
+
 /// Whether the relation's own query wrote the batch: its readers have it already, in memory.
 fn written_by_own_query(relation: &Relation, batch: &BatchView) -> bool {
     let own = relation.query.map(producer_id);
@@ -68,6 +88,11 @@ impl Fetched {
         self.to = to.max(self.from);
         self.batches.retain(|batch| batch.base_offset() < to);
         true
+    }
+
+    /// Records in it, those in front of and behind it that share its batches included.
+    fn records(&self) -> usize {
+        self.batches.iter().map(BatchView::record_count).sum()
     }
 
     /// Whether nothing is left.
@@ -88,17 +113,14 @@ impl TopicSource {
             "one position a partition"
         );
         let wanted = Self::always_wanted(&relation);
-        let decoder = RelationDecoder::new(
-            Arc::clone(&relation),
-            &wanted.iter().copied().collect::<Vec<_>>(),
-        )?;
+        let decoders = Pool::new(decoder(&relation, &wanted)?);
         let rejected = vec![0; partitions.len()];
         Ok(Self {
             relation,
             partitions,
             positions,
             wanted,
-            decoder,
+            decoders,
             rejected,
             reader: Reader::Steps,
         })
@@ -151,8 +173,7 @@ impl TopicSource {
         self.wanted
             .extend(columns.filter(|column| *column < declared));
         if self.wanted.len() > before {
-            let wanted: Vec<usize> = self.wanted.iter().copied().collect();
-            self.decoder = RelationDecoder::new(Arc::clone(&self.relation), &wanted)?;
+            self.decoders = Pool::new(decoder(&self.relation, &self.wanted)?);
         }
         Ok(())
     }
@@ -166,46 +187,13 @@ impl TopicSource {
         max_rows: usize,
     ) -> ExecResult<Option<Fetched>> {
         let from = self.positions[partition];
-        let mut to = from;
-        let mut batches = Vec::new();
-        let mut rows = 0;
-        let mut bytes = 0;
-        while to < limit && rows < max_rows {
-            let record_bytes = match rows {
-                0 => ASSUMED_RECORD_BYTES,
-                rows => bytes / rows + 1,
-            };
-            let fetch = log.read(
-                &self.partitions[partition],
-                to,
-                (max_rows - rows)
-                    .saturating_mul(record_bytes)
-                    .min(FETCH_BYTES),
-                Isolation::ReadCommitted,
-            )?;
-            if fetch.next_offset <= to {
-                break;
-            }
-            to = fetch.next_offset.min(limit);
-            for batch in fetch.batches {
-                if batch.base_offset() >= limit {
-                    break;
-                }
-                if rows >= max_rows {
-                    to = batch.base_offset();
-                    break;
-                }
-                rows += batch.record_count();
-                bytes += batch.byte_len();
-                batches.push(batch);
-            }
-        }
-        Ok((to > from).then_some(Fetched {
+        fetch(
+            log,
+            &self.partitions[partition],
             partition,
-            from,
-            to,
-            batches,
-        }))
+            from..limit,
+            max_rows,
+        )
     }
 
     /// Takes exactly the records of a partition from the position up to `to`, as a step in the journal did.
@@ -231,54 +219,196 @@ impl TopicSource {
         self.positions[fetched.partition] = fetched.to;
     }
 
-    /// Decodes what a cut took and moves the position behind it. What the relation's own query wrote is left out.
+    /// Decodes what a cut took and moves the positions behind it. What the relation's own query wrote is left out.
     pub fn decode(
         &mut self,
-        fetched: Fetched,
+        fetched: Vec<Fetched>,
+        workers: Workers,
         rejected: &mut Vec<Rejected>,
-    ) -> ExecResult<Option<(SlotRows, Option<Vec<bool>>)>> {
-        let partition = &self.partitions[fetched.partition];
-        let (relation, reader) = (&self.relation, &self.reader);
+    ) -> ExecResult<Vec<PartitionRows>> {
+        let records = fetched.iter().map(Fetched::records).sum();
+        let decoding = self.decoding();
+        let decoded = workers.map(records, fetched, |part| decoding.decode(part));
+        self.take(decoded.into_iter().map(|part| part.map(Some)), rejected)
+    }
+
+    /// Reads on below `limits`, about `max_rows` records of each partition; `None` when nothing is left.
+    pub fn read(
+        &mut self,
+        log: &dyn Log,
+        limits: &[Offset],
+        max_rows: usize,
+        workers: Workers,
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<Option<Vec<PartitionRows>>> {
+        let ahead: Vec<(usize, Range<Offset>)> = (0..)
+            .zip(self.positions.iter().zip(limits))
+            .filter(|(_, (position, limit))| position < limit)
+            .map(|(partition, (position, limit))| (partition, *position..*limit))
+            .collect();
+        let left = |range: &Range<Offset>| ((range.end.0 - range.start.0) as usize).min(max_rows);
+        let records = ahead.iter().map(|(_, range)| left(range)).sum();
+        let decoding = self.decoding();
+        let decoded = workers.map(records, ahead, |(partition, range)| {
+            let name = &decoding.partitions[partition];
+            fetch(log, name, partition, range, max_rows)?
+                .map(|part| decoding.decode(part))
+                .transpose()
+        });
+        let nothing_read = |part: &ExecResult<Option<Decoded>>| matches!(part, Ok(None));
+        if decoded.iter().all(nothing_read) {
+            return Ok(None);
+        }
+        self.take(decoded.into_iter(), rejected).map(Some)
+    }
+
+    fn decoding(&self) -> Decoding<'_> {
+        Decoding {
+            relation: &self.relation,
+            partitions: &self.partitions,
+            reader: &self.reader,
+            wanted: &self.wanted,
+            decoders: &self.decoders,
+        }
+    }
+
+    /// Moves the positions behind what was decoded.
+    fn take(
+        &mut self,
+        decoded: impl Iterator<Item = ExecResult<Option<Decoded>>>,
+        rejected: &mut Vec<Rejected>,
+    ) -> ExecResult<Vec<PartitionRows>> {
+        let mut taken = Vec::new();
+        for part in decoded {
+            let Some(Decoded {
+                partition,
+                to,
+                rows,
+            }) = part?
+            else {
+                continue;
+            };
+            self.positions[partition] = to;
+            self.rejected[partition] += rows.rejected.len() as u64;
+            taken.extend(partition_rows(partition, rows, rejected));
+        }
+        Ok(taken)
+    }
+}
+
+impl Decoding<'_> {
+    fn decode(&self, fetched: Fetched) -> ExecResult<Decoded> {
+        let partition = fetched.partition;
         let skip = |batch: &BatchView| {
-            let own = written_by_own_query(relation, batch);
-            match reader {
+            let own = written_by_own_query(self.relation, batch);
+            match self.reader {
                 Reader::Steps => own,
                 Reader::History { steps: None } => false,
                 Reader::History { steps: Some(steps) } => {
-                    !own && batch.base_offset() >= steps[fetched.partition]
+                    !own && batch.base_offset() >= steps[partition]
                 }
             }
         };
-        let rows =
-            self.decoder
-                .decode(partition, &fetched.batches, fetched.from..fetched.to, &skip)?;
-        self.positions[fetched.partition] = fetched.to;
-        self.rejected[fetched.partition] += rows.rejected.len() as u64;
-        let DecodedRows {
+        let name = &self.partitions[partition];
+        let range = fetched.from..fetched.to;
+        let rows = self.decoders.with(
+            || decoder(self.relation, self.wanted),
+            |decoder| decoder.decode(name, &fetched.batches, range, &skip),
+        )??;
+        Ok(Decoded {
+            partition,
+            to: fetched.to,
             rows,
-            columns,
-            rowtime,
-            offsets,
-            tombstones,
-            without_value,
-            headers,
-            rejected: bad,
-        } = rows;
-        rejected.extend(bad);
-        if rows == 0 {
-            return Ok(None);
-        }
-        let slot = SlotRows {
-            slot: fetched.partition as u32,
-            columns,
-            rowtime,
-            offsets: Some(offsets.into()),
-            diffs: without_value.map(|missing| {
-                let mark = |missing: &bool| if *missing { -1 } else { 1 };
-                missing.iter().map(mark).collect()
-            }),
-            headers,
-        };
-        Ok(Some((slot, tombstones)))
+        })
     }
+}
+
+fn decoder(relation: &Arc<Relation>, wanted: &BTreeSet<usize>) -> ExecResult<RelationDecoder> {
+    let wanted: Vec<usize> = wanted.iter().copied().collect();
+    RelationDecoder::new(Arc::clone(relation), &wanted)
+}
+
+/// Takes at most about `max_rows` records of a partition in a range of offsets.
+fn fetch(
+    log: &dyn Log,
+    name: &TopicPartition,
+    partition: usize,
+    range: Range<Offset>,
+    max_rows: usize,
+) -> ExecResult<Option<Fetched>> {
+    let (from, limit) = (range.start, range.end);
+    let mut to = from;
+    let mut batches = Vec::new();
+    let mut rows = 0;
+    let mut bytes = 0;
+    while to < limit && rows < max_rows {
+        let record_bytes = match rows {
+            0 => ASSUMED_RECORD_BYTES,
+            rows => bytes / rows + 1,
+        };
+        let fetch = log.read(
+            name,
+            to,
+            (max_rows - rows)
+                .saturating_mul(record_bytes)
+                .min(FETCH_BYTES),
+            Isolation::ReadCommitted,
+        )?;
+        if fetch.next_offset <= to {
+            break;
+        }
+        to = fetch.next_offset.min(limit);
+        for batch in fetch.batches {
+            if batch.base_offset() >= limit {
+                break;
+            }
+            if rows >= max_rows {
+                to = batch.base_offset();
+                break;
+            }
+            rows += batch.record_count();
+            bytes += batch.byte_len();
+            batches.push(batch);
+        }
+    }
+    Ok((to > from).then_some(Fetched {
+        partition,
+        from,
+        to,
+        batches,
+    }))
+}
+
+/// The rows as readers get them; `None` when there are none. Bad records go to `rejected`.
+fn partition_rows(
+    partition: usize,
+    decoded: DecodedRows,
+    rejected: &mut Vec<Rejected>,
+) -> Option<PartitionRows> {
+    let DecodedRows {
+        rows,
+        columns,
+        rowtime,
+        offsets,
+        tombstones,
+        without_value,
+        headers,
+        rejected: bad,
+    } = decoded;
+    rejected.extend(bad);
+    if rows == 0 {
+        return None;
+    }
+    let slot = SlotRows {
+        slot: partition as u32,
+        columns,
+        rowtime,
+        offsets: Some(offsets.into()),
+        diffs: without_value.map(|missing| {
+            let mark = |missing: &bool| if *missing { -1 } else { 1 };
+            missing.iter().map(mark).collect()
+        }),
+        headers,
+    };
+    Some((slot, tombstones))
 }

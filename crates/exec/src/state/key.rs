@@ -48,6 +48,12 @@ impl StateId {
         StatePrefix(bytes)
     }
 
+    /// The query that a key of the database belongs to.
+    pub fn query_of(key: &[u8]) -> Option<QueryId> {
+        key.first_chunk()
+            .map(|bytes| QueryId(u64::from_be_bytes(*bytes)))
+    }
+
     /// The range of all keys of a query: first key, and the first behind.
     pub fn query_range(query: QueryId) -> ([u8; 8], [u8; 8]) {
         (
@@ -102,16 +108,62 @@ pub fn successor(prefix: &[u8]) -> Vec<u8> {
 }
 
 /// The first sixteen bytes of a key as a number. Numbers that differ have the order of their keys, so most comparisons of a sort need nothing else.
-pub fn leading(key: &[u8]) -> u128 {
+fn leading(key: &[u8]) -> u128 {
     let mut bytes = [0; 16];
     let len = key.len().min(bytes.len());
     bytes[..len].copy_from_slice(&key[..len]);
     u128::from_be_bytes(bytes)
 }
 
+/// Bits of a position beside the leading bytes of its key.
+const POSITION_BITS: u32 = 32;
+
+/// The positions `0..count` in the order of their keys, those of equal keys in their own order.
+///
+/// What is sorted is one number for each: twelve leading bytes of the key and the position, so that few comparisons read a key.
+pub fn key_order<'a>(count: usize, key: impl Fn(usize) -> &'a [u8]) -> Vec<usize> {
+    debug_assert!(
+        count <= 1 << POSITION_BITS,
+        "what changes between two checkpoints has far fewer keys"
+    );
+    let head = |packed: u128| packed >> POSITION_BITS;
+    let position = |packed: u128| packed as u32 as usize;
+    let mut order: Vec<u128> = (0..count)
+        .map(|position| {
+            (head(leading(key(position))) << POSITION_BITS) | u128::from(position as u32)
+        })
+        .collect();
+    order.sort_unstable_by(|&left, &right| {
+        if head(left) == head(right) {
+            let keys = || key(position(left)).cmp(key(position(right)));
+            keys().then(left.cmp(&right))
+        } else {
+            left.cmp(&right)
+        }
+    });
+    order.into_iter().map(position).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positions_come_in_the_order_of_their_keys() {
+        let keys: [&[u8]; 9] = [
+            b"abcdefghijklmnopq",
+            b"b",
+            b"",
+            b"abcdefghijklz",
+            b"b",
+            b"a\0",
+            b"abcdefghijklmnop",
+            b"a",
+            b"",
+        ];
+        let order = key_order(keys.len(), |position| keys[position]);
+        assert_eq!(order, [2, 8, 7, 5, 6, 0, 3, 1, 4]);
+    }
 
     #[test]
     fn leading_bytes_have_the_order_of_their_keys() {

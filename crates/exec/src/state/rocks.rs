@@ -2,17 +2,23 @@
 
 use std::{path::Path, sync::Arc};
 
+use highwater_planner::catalog::QueryId;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, ReadOptions,
     WriteBatch, WriteOptions, checkpoint::Checkpoint,
 };
 use self_cell::self_cell;
 
-use super::{StateChange, StateChanges, StatePrefix, key::successor};
+use super::{
+    Run, StateChanges, StateId, StatePrefix,
+    key::successor,
+    sorted_files::{SortedFileFolder, SortedFiles},
+};
 use crate::error::{ExecError, ExecResult};
 
-/// Bytes of a write batch after which it is handed to RocksDB, so that a large checkpoint never holds all its changes twice.
-const WRITE_BATCH_BYTES: usize = 4 << 20;
+/// Bytes of changes to one prefix from which on they are written as sorted files: below that, the syncs that a file takes cost more than the
+/// memtable does.
+pub(super) const SORTED_FILE_MIN_BYTES: usize = 1 << 20;
 
 /// Bytes of uncompressed blocks that reads keep in memory.
 const BLOCK_CACHE_BYTES: usize = 128 << 20;
@@ -24,6 +30,7 @@ const BLOOM_BITS_PER_KEY: f64 = 10.0;
 #[derive(Clone)]
 pub struct RocksState {
     db: Arc<DB>,
+    sorted_files: Arc<SortedFileFolder>,
 }
 
 /// A whole key and its value.
@@ -58,7 +65,10 @@ impl RocksState {
         options.set_keep_log_file_num(2);
         options.set_paranoid_checks(true);
         let db = DB::open(&options, path)?;
-        Ok(Self { db: Arc::new(db) })
+        Ok(Self {
+            db: Arc::new(db),
+            sorted_files: Arc::new(SortedFileFolder::new(path, options)?),
+        })
     }
 
     /// The state of one slot.
@@ -71,50 +81,91 @@ impl RocksState {
 
     /// Writes changes, in order. Not durable before [`RocksState::write_checkpoint`].
     pub fn write(&self, changes: &[(StatePrefix, StateChanges)]) -> ExecResult<()> {
-        let mut batch = WriteBatch::default();
         for (prefix, changes) in changes {
-            for change in changes.iter() {
-                match change {
-                    StateChange::Put(key, value) => batch.put(prefix.key(key), value),
-                    StateChange::Delete(key) => batch.delete(prefix.key(key)),
-                    StateChange::DeleteRange(from, to) => {
-                        batch.delete_range(prefix.key(from), prefix.key(to))
-                    }
-                }
-                self.write_if_large(&mut batch)?;
+            let mut batch = WriteBatch::default();
+            for (from, to) in changes.dropped() {
+                batch.delete_range(prefix.key(from), prefix.key(to));
             }
+            self.write_batch(batch)?;
+            self.write_sorted(*prefix, changes.byte_len(), changes.sorted())?;
         }
-        self.write_batch(batch)
+        Ok(())
     }
 
-    /// Writes a run of a result table.
-    pub fn write_run(&self, prefix: StatePrefix, run: &super::Run) -> ExecResult<()> {
+    /// Writes the runs of a result table, oldest first.
+    pub fn write_runs(&self, prefix: StatePrefix, runs: &[Arc<Run>]) -> ExecResult<()> {
+        let bytes = runs.iter().map(|run| run.byte_len()).sum();
+        self.write_sorted(prefix, bytes, Run::merged(runs))
+    }
+
+    /// Writes keys of one prefix, in key order, each once: much of it as files, little of it through the memtable.
+    fn write_sorted<'k>(
+        &self,
+        prefix: StatePrefix,
+        bytes: usize,
+        entries: impl Iterator<Item = (&'k [u8], Option<&'k [u8]>)>,
+    ) -> ExecResult<()> {
+        let mut files: Option<SortedFiles> =
+            (bytes >= SORTED_FILE_MIN_BYTES).then(|| self.sorted_files.files());
         let mut batch = WriteBatch::default();
-        for (key, value) in run.iter() {
-            match value {
-                Some(value) => batch.put(prefix.key(key), value),
-                None => batch.delete(prefix.key(key)),
+        let mut whole = prefix.key(&[]);
+        for (key, value) in entries {
+            whole.truncate(StatePrefix::LEN);
+            whole.extend_from_slice(key);
+            match (&mut files, value) {
+                (Some(files), value) => files.push(&whole, value)?,
+                (None, Some(value)) => batch.put(&whole, value),
+                (None, None) => batch.delete(&whole),
             }
-            self.write_if_large(&mut batch)?;
         }
-        self.write_batch(batch)
+        match files {
+            Some(files) => files.ingest(&self.db),
+            None => self.write_batch(batch),
+        }
     }
 
     /// Removes every key from `from` on, below `to` (whole keys).
     pub fn delete_range(&self, from: &[u8], to: &[u8]) -> ExecResult<()> {
+        // A mark over nothing would keep later files of the range from going to the lowest level.
+        if self.has_none(from, to)? {
+            return Ok(());
+        }
         let mut batch = WriteBatch::default();
         batch.delete_range(from, to);
         self.write_batch(batch)
     }
 
-    fn write_if_large(&self, batch: &mut WriteBatch) -> ExecResult<()> {
-        if batch.size_in_bytes() >= WRITE_BATCH_BYTES {
-            self.write_batch(std::mem::take(batch))?;
+    fn has_none(&self, from: &[u8], to: &[u8]) -> ExecResult<bool> {
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(to);
+        let mut iterator = self
+            .db
+            .iterator_opt(IteratorMode::From(from, Direction::Forward), options);
+        Ok(iterator.next().transpose()?.is_none())
+    }
+
+    /// The queries that have anything stored, by one seek each.
+    pub fn queries(&self) -> ExecResult<Vec<QueryId>> {
+        let mut queries: Vec<QueryId> = Vec::new();
+        let mut from = Some(0_u64);
+        while let Some(first) = from {
+            let mut iterator = self
+                .db
+                .iterator(IteratorMode::From(&first.to_be_bytes(), Direction::Forward));
+            let Some(entry) = iterator.next() else { break };
+            let Some(query) = StateId::query_of(&entry?.0) else {
+                break;
+            };
+            queries.push(query);
+            from = query.0.checked_add(1);
         }
-        Ok(())
+        Ok(queries)
     }
 
     fn write_batch(&self, batch: WriteBatch) -> ExecResult<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
         let mut options = WriteOptions::default();
         options.disable_wal(true);
         self.db.write_opt(batch, &options)?;
@@ -206,12 +257,6 @@ impl SlotState<'_> {
 
     /// Whether nothing is stored under the prefix.
     pub fn is_empty(&self) -> ExecResult<bool> {
-        let mut options = ReadOptions::default();
-        options.set_iterate_upper_bound(self.prefix.end());
-        let mut iterator = self.state.db.iterator_opt(
-            IteratorMode::From(self.prefix.bytes(), Direction::Forward),
-            options,
-        );
-        Ok(iterator.next().transpose()?.is_none())
+        self.state.has_none(self.prefix.bytes(), &self.prefix.end())
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Keys and values stand back to back in two arenas; `ends` hold where each one ends. A missing value is a removal.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
-use super::key::leading;
+use super::key::key_order;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -19,17 +19,7 @@ pub struct Run {
 impl Run {
     /// Builds a run from entries in any order; of several for one key the last counts.
     pub fn from_entries(entries: Vec<(&[u8], Option<&[u8]>)>) -> Self {
-        let mut order: Vec<(u128, usize)> = entries
-            .iter()
-            .enumerate()
-            .map(|(position, (key, _))| (leading(key), position))
-            .collect();
-        // By position in the end, which keeps the entries of one key in their order.
-        order.sort_unstable_by(|left, right| {
-            let keys = || entries[left.1].0.cmp(entries[right.1].0);
-            let by_key = left.0.cmp(&right.0).then_with(keys);
-            by_key.then(left.1.cmp(&right.1))
-        });
+        let order = key_order(entries.len(), |position| entries[position].0);
         let mut run = Self::default();
         run.reserve(
             entries.len(),
@@ -39,10 +29,7 @@ impl Run {
                 .map(|(_, value)| value.map_or(0, <[u8]>::len))
                 .sum(),
         );
-        let mut sorted = order
-            .iter()
-            .map(|&(_, position)| entries[position])
-            .peekable();
+        let mut sorted = order.iter().map(|&position| entries[position]).peekable();
         while let Some((key, value)) = sorted.next() {
             if sorted.peek().is_none_or(|next| next.0 != key) {
                 run.push(key, value);
@@ -138,9 +125,32 @@ impl Run {
         low
     }
 
-    /// All entries in key order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-        (0..self.len()).map(|position| (self.key(position), self.value(position)))
+    /// Bytes of all keys and values.
+    pub fn byte_len(&self) -> usize {
+        self.keys.len() + self.values.len()
+    }
+
+    /// The entries of several runs, oldest first, in key order; where more than one has a key, the newest counts.
+    pub fn merged(runs: &[Arc<Run>]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        // From new to old: of equal keys the first is the one that counts.
+        let mut heads: Vec<(&Run, usize)> = runs.iter().rev().map(|run| (&**run, 0)).collect();
+        std::iter::from_fn(move || {
+            heads.retain(|(run, position)| *position < run.len());
+            let mut newest: Option<(&Run, usize)> = None;
+            for &(run, position) in &heads {
+                if newest.is_none_or(|(least, at)| run.key(position) < least.key(at)) {
+                    newest = Some((run, position));
+                }
+            }
+            let (run, position) = newest?;
+            let key = run.key(position);
+            for (other, at) in &mut heads {
+                if other.key(*at) == key {
+                    *at += 1;
+                }
+            }
+            Some((key, run.value(position)))
+        })
     }
 }
 
@@ -162,9 +172,13 @@ mod tests {
         )
     }
 
-    fn rows(run: &Run) -> Vec<(String, Option<String>)> {
+    fn rows(run: Run) -> Vec<(String, Option<String>)> {
+        merged_rows(&[Arc::new(run)])
+    }
+
+    fn merged_rows(runs: &[Arc<Run>]) -> Vec<(String, Option<String>)> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        run.iter()
+        Run::merged(runs)
             .map(|(key, value)| (text(key), value.map(text)))
             .collect()
     }
@@ -177,30 +191,30 @@ mod tests {
             ("b", None),
             ("b", Some("3")),
         ]);
+        assert_eq!(run.get(b"b"), Some(Some(&b"3"[..])));
+        assert_eq!(run.get(b"c"), None);
         assert_eq!(
-            rows(&run),
+            rows(run),
             [
                 ("a".into(), Some("2".into())),
                 ("b".into(), Some("3".into()))
             ]
         );
-        assert_eq!(run.get(b"b"), Some(Some(&b"3"[..])));
-        assert_eq!(run.get(b"c"), None);
     }
 
     #[test]
     fn merge_prefers_the_newer() {
         let older = run(&[("a", Some("1")), ("b", Some("1")), ("d", None)]);
         let newer = run(&[("b", None), ("c", Some("2")), ("d", Some("2"))]);
-        let merged = Run::merge(&older, &newer);
-        assert_eq!(
-            rows(&merged),
-            [
-                ("a".into(), Some("1".into())),
-                ("b".into(), None),
-                ("c".into(), Some("2".into())),
-                ("d".into(), Some("2".into())),
-            ]
-        );
+        let expected = [
+            ("a".into(), Some("1".into())),
+            ("b".into(), None),
+            ("c".into(), Some("2".into())),
+            ("d".into(), Some("2".into())),
+        ];
+        assert_eq!(rows(Run::merge(&older, &newer)), expected);
+        let none = run(&[]);
+        let runs = [older, none, newer].map(Arc::new);
+        assert_eq!(merged_rows(&runs), expected);
     }
 }

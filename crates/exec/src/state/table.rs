@@ -6,7 +6,7 @@
 //!
 //! INVARIANT: the newest run that knows a key decides; the base only speaks for keys that no run knows.
 //! INVARIANT: merging doubles: a run is merged into its elder only when the elder is at most twice as large, so a row is copied
-//! O(log n) times between two checkpoints.
+//! O(log n) times between two checkpoints. What would become too large a run is left alone.
 
 use std::{cmp::Ordering, iter::Peekable, ops::Bound, sync::Arc, vec::IntoIter};
 
@@ -18,15 +18,19 @@ use arrow::{
     row::{RowConverter, Rows, SortField},
 };
 
-use super::{BaseSnapshot, RocksState, Run, StatePrefix, key::successor, rocks::Entry};
+use super::{BaseSnapshot, Run, StatePrefix, key::successor, rocks::Entry};
 use crate::{
     delta::{Delta, with_rowtime},
     error::{ExecError, ExecResult},
     snapshot::KeyRange,
+    workers::Workers,
 };
 
 /// Entries that a scan takes from the base at a time.
 const BASE_PAGE: usize = 1024;
+
+/// Rows of a run after which it is not merged with another before a checkpoint takes it: merging more would hold up a step for too long.
+const MERGED_ROWS: usize = 512 << 10;
 
 /// Rows of a batch that a scan hands out.
 const SCAN_BATCH: usize = 8192;
@@ -226,7 +230,7 @@ impl TableStore {
     pub fn restore(&mut self, version: &TableVersion) -> ExecResult<()> {
         let changes = difference(&self.version(), version)?;
         self.codec = Arc::clone(&version.codec);
-        self.apply(&changes.iter().collect::<Vec<_>>())
+        self.apply(&changes.iter().collect::<Vec<_>>(), Workers::ONE)
     }
 
     /// Where its rows stand in the database.
@@ -240,20 +244,21 @@ impl TableStore {
     }
 
     /// Takes the changes of one step. Of a key's changes a +1 decides, else the key goes.
-    pub fn apply(&mut self, deltas: &[&Delta]) -> ExecResult<()> {
-        let mut encoded = Vec::with_capacity(deltas.len());
-        for delta in deltas {
+    pub fn apply(&mut self, deltas: &[&Delta], workers: Workers) -> ExecResult<()> {
+        let rows = deltas.iter().map(|delta| delta.rows()).sum();
+        let codec = &self.codec;
+        let encoded = workers.map(rows, deltas.to_vec(), |delta| -> ExecResult<_> {
             let columns = delta.batch().columns();
-            encoded.push((
-                self.codec.keys(columns)?,
-                self.codec.values(columns)?,
-                delta.diffs(),
-            ));
-        }
-        let mut entries: Vec<(&[u8], Option<&[u8]>)> = Vec::new();
+            Ok((codec.keys(columns)?, codec.values(columns)?, delta.diffs()))
+        });
+        let encoded = encoded.into_iter().collect::<ExecResult<Vec<_>>>()?;
+        let mut entries: Vec<(&[u8], Option<&[u8]>)> = Vec::with_capacity(rows);
         for wanted in [-1, 1] {
             // ORDER: removals first, so that the later entry of a key is the one that adds.
             for (keys, values, diffs) in &encoded {
+                if wanted < 0 && diffs.is_none() {
+                    continue;
+                }
                 let key_of = |row| keys.as_ref().map_or(&[][..], |keys| keys.row(row).data());
                 for row in 0..values.num_rows() {
                     let diff = diffs.map_or(1, |diffs| diffs[row]);
@@ -281,6 +286,7 @@ impl TableStore {
         self.runs.push(Arc::new(run));
         while let [.., older, newer] = &self.runs[self.frozen..]
             && older.len() <= 2 * newer.len()
+            && older.len() + newer.len() <= MERGED_ROWS
         {
             let merged = Arc::new(Run::merge(older, newer));
             self.runs.truncate(self.runs.len() - 2);
@@ -546,12 +552,5 @@ impl Iterator for TableScan {
                     .map(|(key, value)| (key.as_slice(), value.as_slice())),
             ),
         )
-    }
-}
-
-impl RocksState {
-    /// Writes the runs of a table, oldest first.
-    pub fn write_runs(&self, prefix: StatePrefix, runs: &[Arc<Run>]) -> ExecResult<()> {
-        runs.iter().try_for_each(|run| self.write_run(prefix, run))
     }
 }

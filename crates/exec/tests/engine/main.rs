@@ -3,6 +3,7 @@
 
 mod faults;
 mod oracle;
+mod workers;
 mod world;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};

@@ -1,6 +1,6 @@
 //! An engine over an in-memory log, with the little of a coordinator that tests need.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, num::NonZero, path::Path, sync::Arc, time::Duration};
 
 use arrow::{
     array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray},
@@ -66,6 +66,7 @@ pub struct World {
     engine: Option<Arc<Engine>>,
     folder: TempDir,
     step_max_rows: usize,
+    workers: NonZero<usize>,
     partitions: u32,
     relations: Relations,
     queries: Vec<PersistentQuery>,
@@ -119,6 +120,7 @@ impl World {
             engine: None,
             folder: TempDir::new().expect("a folder"),
             step_max_rows,
+            workers: NonZero::<usize>::MIN,
             partitions,
             relations: Relations::default(),
             queries: Vec::new(),
@@ -136,6 +138,7 @@ impl World {
             // So few that most histories are caught up with beside the steps.
             catch_up_tail: 10,
             step_max_rows: self.step_max_rows,
+            workers: self.workers,
             checkpoint_interval: Duration::from_millis(20),
             processing_log_topic: PROCESSING_LOG.into(),
         };
@@ -154,6 +157,12 @@ impl World {
             .expect("the engine runs")
             .stop()
             .expect("a clean stop");
+    }
+
+    /// A clean stop and a start with so many threads for a step.
+    pub fn restart_with_workers(&mut self, workers: usize) {
+        self.workers = NonZero::new(workers).expect("not zero");
+        self.restart();
     }
 
     /// A clean stop and a start.
@@ -450,6 +459,27 @@ impl World {
             .subscribe(plan, options, Box::new(Collector(Arc::clone(&seen))))
             .expect("a subscription");
         seen
+    }
+
+    /// The batches that stand in a topic, byte for byte, partition by partition.
+    pub fn batches(&self, topic: &str) -> Vec<Vec<u8>> {
+        let mut batches = Vec::new();
+        for number in 0..self.partitions {
+            let partition = TopicPartition::new(topic, number);
+            let mut from = self.log.offsets(&partition).expect("offsets").log_start;
+            loop {
+                let fetch = self
+                    .log
+                    .read(&partition, from, 1 << 20, Isolation::ReadCommitted)
+                    .expect("readable");
+                batches.extend(fetch.batches.iter().map(|batch| batch.as_bytes().to_vec()));
+                if fetch.next_offset == from {
+                    break;
+                }
+                from = fetch.next_offset;
+            }
+        }
+        batches
     }
 
     fn query(&self, name: &str) -> QueryId {

@@ -78,6 +78,19 @@ impl BatchBuilder {
         self.count += 1;
     }
 
+    /// What was collected, apart from this builder, which is empty afterwards and ready for the next batch.
+    pub fn split_off(&mut self) -> Self {
+        self.last_bytes = self.buffer.len();
+        Self {
+            codec: self.codec,
+            buffer: std::mem::take(&mut self.buffer),
+            count: std::mem::take(&mut self.count),
+            base_timestamp: self.base_timestamp,
+            max_timestamp: std::mem::replace(&mut self.max_timestamp, i64::MIN),
+            last_bytes: self.last_bytes,
+        }
+    }
+
     /// Number of records so far.
     pub fn len(&self) -> usize {
         // Counted up from 0.

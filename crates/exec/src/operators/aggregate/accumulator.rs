@@ -19,6 +19,7 @@ use super::{
     distinct::Distinct,
     min_max::{BytesExtreme, Multiset, PrimitiveExtreme},
     moments::{Moments, Statistic},
+    one_value::OneValue,
     sum::{AvgDecimal, AvgFloat, SumDecimal, SumFloat, SumInteger},
 };
 use crate::error::{ExecError, ExecResult};
@@ -175,6 +176,14 @@ fn plain(
         AggregateFunction::CollectSet { limit } => {
             collect(Choice::FirstDistinct(limit), false, false)?
         }
+        AggregateFunction::Earliest {
+            count: None,
+            ignore_nulls,
+        } if !changing => Box::new(OneValue::new(argument, true, ignore_nulls)?),
+        AggregateFunction::Latest {
+            count: None,
+            ignore_nulls,
+        } if !changing => Box::new(OneValue::new(argument, false, ignore_nulls)?),
         AggregateFunction::Earliest {
             count,
             ignore_nulls,

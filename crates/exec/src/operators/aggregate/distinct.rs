@@ -1,6 +1,6 @@
 //! DISTINCT: only the first of equal values is folded in, only the last one taken back.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use arrow::{
     array::{ArrayRef, UInt32Array},
@@ -8,17 +8,19 @@ use arrow::{
     datatypes::DataType,
     row::{RowConverter, SortField},
 };
+use hashbrown::DefaultHashBuilder;
 
 use super::{
     accumulator::{Accumulator, Input, read, read_bytes, write_bytes},
-    min_max::merge_counts,
+    value_counts::ValueCounts,
 };
 use crate::error::{ExecError, ExecResult};
 
 /// Counts values in front of another accumulator.
 pub struct Distinct {
     converter: RowConverter,
-    seen: Vec<BTreeMap<Box<[u8]>, i64>>,
+    hasher: DefaultHashBuilder,
+    seen: Vec<ValueCounts>,
     inner: Box<dyn Accumulator>,
 }
 
@@ -28,6 +30,7 @@ impl Distinct {
         let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
         Ok(Self {
             converter,
+            hasher: DefaultHashBuilder::default(),
             seen: Vec::new(),
             inner,
         })
@@ -36,7 +39,7 @@ impl Distinct {
 
 impl Accumulator for Distinct {
     fn resize(&mut self, groups: usize) {
-        self.seen.resize_with(groups, BTreeMap::new);
+        self.seen.resize_with(groups, ValueCounts::default);
         self.inner.resize(groups);
     }
 
@@ -47,21 +50,8 @@ impl Accumulator for Distinct {
             .convert_columns(std::slice::from_ref(values))?;
         let (mut rows, mut groups, mut diffs) = (Vec::new(), Vec::new(), Vec::new());
         input.for_each(|row, group, diff| {
-            let seen = &mut self.seen[group];
             let value = encoded.row(row).data();
-            let (before, after) = match seen.get_mut(value) {
-                Some(count) => {
-                    *count += diff;
-                    (*count - diff, *count)
-                }
-                None => {
-                    seen.insert(value.into(), diff);
-                    (0, diff)
-                }
-            };
-            if after == 0 {
-                seen.remove(value);
-            }
+            let (before, after) = self.seen[group].add(&self.hasher, value, diff);
             if (before > 0) != (after > 0) {
                 rows.push(row as u32);
                 groups.push(group as u32);
@@ -86,12 +76,16 @@ impl Accumulator for Distinct {
 
     fn merge(&mut self, into: u32, from: u32) {
         // The inner aggregate of both together is not that of each: what both have seen would count twice. It is folded anew.
-        merge_counts(&mut self.seen, into, from);
+        let merged = self.seen[from as usize].clone();
+        for (value, count) in merged.sorted() {
+            self.seen[into as usize].add(&self.hasher, value, count);
+        }
         self.inner.reset(into);
         let parser = self.converter.parser();
         let values = self.seen[into as usize]
-            .iter()
-            .filter(|(_, count)| **count > 0)
+            .sorted()
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
             .map(|(value, _)| parser.parse(value));
         let folded = self
             .converter
@@ -119,7 +113,7 @@ impl Accumulator for Distinct {
     fn save(&self, group: u32, out: &mut Vec<u8>) {
         let seen = &self.seen[group as usize];
         out.extend_from_slice(&(seen.len() as u64).to_le_bytes());
-        for (value, count) in seen {
+        for (value, count) in seen.sorted() {
             write_bytes(value, out);
             out.extend_from_slice(&count.to_le_bytes());
         }
@@ -130,8 +124,8 @@ impl Accumulator for Distinct {
         let seen = &mut self.seen[group as usize];
         seen.clear();
         for _ in 0..u64::from_le_bytes(read(bytes)?) {
-            let value = read_bytes(bytes)?.into();
-            seen.insert(value, i64::from_le_bytes(read(bytes)?));
+            let value = read_bytes(bytes)?;
+            seen.add(&self.hasher, value, i64::from_le_bytes(read(bytes)?));
         }
         self.inner.load(group, bytes)
     }

@@ -1,7 +1,8 @@
 //! GROUP BY: keeps one row a group, and sends each step's changed groups as -1 old, +1 new.
 //!
 //! Group state is in memory by group number; what is not there is looked up in the state database the first time a batch names it (only after
-//! a restart can the database know groups that memory does not). A checkpoint takes the groups that changed since the last one.
+//! a restart can the database know groups that memory does not). A checkpoint takes the groups that changed since the last one, some at a time
+//! between steps; what changes again before it was taken is copied first, so the checkpoint has all of them as they were when it began.
 //!
 //! With windows, the state key begins with the window's bounds: all state of closed windows is one range, dropped as a whole once stream
 //! time has passed the windows' end plus grace. The result rows stay where they are kept, in the result table. With RETENTION the state stays
@@ -20,13 +21,16 @@ use arrow::{
 };
 use highwater_planner::dataflow::{AggregateCall, WindowShape, WindowSpec};
 
-use super::accumulator::{Accumulator, Input, accumulator, read};
+use super::{
+    accumulator::{Accumulator, Input, accumulator, read},
+    marked_groups::MarkedGroups,
+};
 use crate::{
     delta::{Delta, rowtime_array},
     error::{ExecError, ExecResult},
     operator::{Operator, StepContext},
     operators::{assign_windows::millis, groups::Groups},
-    state::{StateChanges, leading},
+    state::StateChanges,
 };
 
 /// How groups are kept and when their rows are given.
@@ -55,7 +59,12 @@ pub struct Aggregate {
     /// Groups that have or had rows.
     known: Vec<bool>,
     touched: Touched,
-    dirty: Dirty,
+    /// Groups that changed since the last checkpoint.
+    dirty: MarkedGroups,
+    /// Groups that changed before the checkpoint under way, which has not taken them yet.
+    unsaved: MarkedGroups,
+    /// What the checkpoint has to know of groups that changed again before it took them.
+    copied: StateChanges,
     /// Groups whose removal a checkpoint is writing. They are forgotten once it is written: until then the database still has their old state,
     /// and memory must go on to say that they are empty.
     leaving: Vec<u32>,
@@ -94,13 +103,6 @@ struct Touched {
     /// Old rows: one array a call and the event times, in pieces.
     old: Vec<Vec<ArrayRef>>,
     old_rowtimes: Vec<i64>,
-}
-
-/// The groups that changed since the last checkpoint.
-#[derive(Default)]
-struct Dirty {
-    groups: Vec<u32>,
-    marks: Vec<bool>,
 }
 
 impl Aggregate {
@@ -155,7 +157,9 @@ impl Aggregate {
             rows: Vec::new(),
             rowtimes: Vec::new(),
             touched: Touched::default(),
-            dirty: Dirty::default(),
+            dirty: MarkedGroups::default(),
+            unsaved: MarkedGroups::default(),
+            copied: StateChanges::default(),
             leaving: Vec::new(),
             cold: None,
         })
@@ -203,7 +207,8 @@ impl Aggregate {
         self.rowtimes.resize(capacity, i64::MIN);
         self.known.resize(capacity, false);
         self.touched.marks.resize(capacity, false);
-        self.dirty.marks.resize(capacity, false);
+        self.dirty.make_room(capacity);
+        self.unsaved.make_room(capacity);
         for (_, accumulator) in &mut self.calls {
             accumulator.resize(capacity);
         }
@@ -314,6 +319,7 @@ impl Aggregate {
                 continue;
             }
             self.touched.groups.push(group);
+            self.copy_unsaved(group);
             let had_row = self.has_row(group);
             self.touched
                 .old_positions
@@ -369,6 +375,17 @@ impl Aggregate {
 
         let keys = self.key_columns(&touched)?;
         let new_values = self.evaluate(&touched)?;
+        if old_rowtimes.is_empty() && touched.iter().all(|&group| self.has_row(group)) {
+            // Nothing but new rows, as in history and wherever groups come and do not come again.
+            let mut rowtimes = Vec::with_capacity(touched.len());
+            for &group in &touched {
+                self.touched.marks[group as usize] = false;
+                rowtimes.push(self.rowtimes[group as usize]);
+            }
+            let columns = keys.into_iter().chain(new_values).collect();
+            let times = rowtime_array(rowtimes);
+            return Delta::from_columns(&self.schema, columns, times, None).map(Some);
+        }
         let mut key_rows: Vec<u32> = Vec::with_capacity(touched.len() * 2);
         let mut sides: Vec<(usize, usize)> = Vec::with_capacity(touched.len() * 2);
         let mut rowtimes = Vec::with_capacity(touched.len() * 2);
@@ -467,10 +484,29 @@ impl Aggregate {
         Delta::from_columns(&self.schema, columns, rowtime_array(times), diffs).map(Some)
     }
 
-    fn mark_dirty(&mut self, group: u32) {
-        if !std::mem::replace(&mut self.dirty.marks[group as usize], true) {
-            self.dirty.groups.push(group);
+    /// Before a group changes: the checkpoint under way takes it as it is now.
+    fn copy_unsaved(&mut self, group: u32) {
+        if self.unsaved.remove(group) {
+            let mut copied = std::mem::take(&mut self.copied);
+            self.save(group, &mut copied);
+            self.copied = copied;
         }
+    }
+
+    fn save(&mut self, group: u32, changes: &mut StateChanges) {
+        let key = self.groups.key(group);
+        if !self.has_row(group) {
+            changes.delete(key);
+            self.leaving.push(group);
+            return;
+        }
+        changes.put(key, |value| {
+            value.extend_from_slice(&self.rows[group as usize].to_le_bytes());
+            value.extend_from_slice(&self.rowtimes[group as usize].to_le_bytes());
+            for (_, accumulator) in &self.calls {
+                accumulator.save(group, value);
+            }
+        });
     }
 
     /// Forgets a group of memory.
@@ -495,13 +531,12 @@ impl Aggregate {
             return;
         }
         for group in gone {
+            self.copy_unsaved(group);
             // A dropped group must not be saved: its number may belong to another one by then.
-            self.dirty.marks[group as usize] = false;
+            self.dirty.remove(group);
             self.forget(group);
         }
-        self.dirty
-            .groups
-            .retain(|&group| self.dirty.marks[group as usize]);
+        self.dirty.close_gaps();
     }
 }
 
@@ -663,7 +698,7 @@ impl Operator for Aggregate {
         self.start_global(context)?;
         for position in 0..self.touched.groups.len() {
             let group = self.touched.groups[position];
-            self.mark_dirty(group);
+            self.dirty.insert(group);
             if self.rows[group as usize] == 0 {
                 if self.converter.is_some() && !self.options.keeps_empty {
                     self.rowtimes[group as usize] = i64::MIN;
@@ -694,7 +729,7 @@ impl Operator for Aggregate {
             let dropped_below = window.dropped_below.take();
             if let Some(first_staying) = dropped_below {
                 match window.key_from(first_staying) {
-                    Ok(key) => changes.delete_range(Vec::new(), key),
+                    Ok(key) => changes.drop_range(Vec::new(), key),
                     // Closed windows that stay in the database cost space, never a wrong result.
                     Err(error) => {
                         tracing::warn!(%error, "could not drop closed windows from the state database")
@@ -706,37 +741,28 @@ impl Operator for Aggregate {
                 && (dropped_below.is_some() || window.saved_stream_time != window.stream_time)
             {
                 window.saved_stream_time = window.stream_time;
-                changes.put(
-                    STREAM_TIME_KEY.to_vec(),
-                    window.stream_time.to_le_bytes().to_vec(),
-                );
+                changes.put(STREAM_TIME_KEY, |value| {
+                    value.extend_from_slice(&window.stream_time.to_le_bytes());
+                });
             }
         }
-        // The database takes keys that come in their order several times as fast.
-        let mut dirty: Vec<(u128, u32)> = std::mem::take(&mut self.dirty.groups)
-            .into_iter()
-            .map(|group| (leading(self.groups.key(group)), group))
-            .collect();
-        dirty.sort_unstable_by(|left, right| {
-            let keys = || self.groups.key(left.1).cmp(self.groups.key(right.1));
-            left.0.cmp(&right.0).then_with(keys)
-        });
-        for (_, group) in dirty {
-            self.dirty.marks[group as usize] = false;
-            let key = self.groups.key(group).to_vec();
-            if !self.has_row(group) {
-                changes.delete(key);
-                self.leaving.push(group);
-                continue;
-            }
-            let mut value = Vec::with_capacity(16 + 16 * self.calls.len());
-            value.extend_from_slice(&self.rows[group as usize].to_le_bytes());
-            value.extend_from_slice(&self.rowtimes[group as usize].to_le_bytes());
-            for (_, accumulator) in &self.calls {
-                accumulator.save(group, &mut value);
-            }
-            changes.put(key, value);
+        debug_assert!(
+            self.unsaved.pop().is_none(),
+            "a checkpoint has taken everything before the next one begins"
+        );
+        std::mem::swap(&mut self.dirty, &mut self.unsaved);
+    }
+
+    fn checkpoint_more(&mut self, changes: &mut StateChanges, budget: &mut usize) -> bool {
+        changes.append(&mut self.copied);
+        while *budget > 0 {
+            let Some(group) = self.unsaved.pop() else {
+                return true;
+            };
+            self.save(group, changes);
+            *budget -= 1;
         }
+        false
     }
 
     fn checkpointed(&mut self) {
@@ -746,9 +772,12 @@ impl Operator for Aggregate {
         leaving.dedup();
         for group in leaving {
             // One that came back is not leaving any more. Forgetting a number that is free already changes nothing.
-            if !self.has_row(group) && !self.dirty.marks[group as usize] {
+            if !self.has_row(group) && !self.dirty.contains(group) {
                 self.forget(group);
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -552,26 +552,28 @@ impl Operator for SessionAggregate {
 
     fn checkpoint(&mut self, changes: &mut StateChanges) {
         if std::mem::take(&mut self.stream_time_dirty) {
-            let time = self.stream_time.to_le_bytes().to_vec();
-            changes.put(STREAM_TIME_KEY.to_vec(), time);
+            changes.put(STREAM_TIME_KEY, |value| {
+                value.extend_from_slice(&self.stream_time.to_le_bytes());
+            });
         }
         for key in std::mem::take(&mut self.dirty) {
             let sessions = &self.sessions[key as usize];
-            let stored_key = self.keys.key(key).to_vec();
+            let stored_key = self.keys.key(key);
             if sessions.is_empty() {
                 changes.delete(stored_key);
                 self.leaving.push(key);
                 continue;
             }
-            let mut value = (sessions.len() as u32).to_le_bytes().to_vec();
-            for (start, session) in sessions {
-                value.extend_from_slice(&start.to_le_bytes());
-                value.extend_from_slice(&session.end.to_le_bytes());
-                for (_, accumulator) in &self.calls {
-                    accumulator.save(session.number, &mut value);
+            changes.put(stored_key, |value| {
+                value.extend_from_slice(&(sessions.len() as u32).to_le_bytes());
+                for (start, session) in sessions {
+                    value.extend_from_slice(&start.to_le_bytes());
+                    value.extend_from_slice(&session.end.to_le_bytes());
+                    for (_, accumulator) in &self.calls {
+                        accumulator.save(session.number, value);
+                    }
                 }
-            }
-            changes.put(stored_key, value);
+            });
         }
     }
 

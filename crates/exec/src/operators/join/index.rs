@@ -106,9 +106,9 @@ impl JoinIndex {
         for (group, side, row) in self.dirty.drain() {
             let key = state_key(side, self.groups.key(group), &row);
             match self.rows[side as usize][group as usize].get(&row) {
-                Some(stored) => changes.put(key, stored.encode()),
+                Some(stored) => changes.put(&key, |value| stored.encode(value)),
                 None => {
-                    changes.delete(key);
+                    changes.delete(&key);
                     self.leaving.push(group);
                 }
             }
@@ -135,8 +135,9 @@ fn state_key(side: Side, key: &[u8], row: &[u8]) -> Vec<u8> {
 }
 
 impl Stored {
-    fn encode(self) -> Vec<u8> {
-        [self.count.to_le_bytes(), self.rowtime.to_le_bytes()].concat()
+    fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.count.to_le_bytes());
+        out.extend_from_slice(&self.rowtime.to_le_bytes());
     }
 
     fn decode(bytes: &[u8]) -> ExecResult<Self> {

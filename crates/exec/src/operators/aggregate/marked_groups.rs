@@ -1,0 +1,71 @@
+//! Groups, each once, with a quick answer whether one is among them.
+
+/// See the module. Taking one out leaves its place in the list, which is passed over later.
+#[derive(Debug, Default)]
+pub struct MarkedGroups {
+    list: Vec<u32>,
+    marks: Vec<bool>,
+}
+
+impl MarkedGroups {
+    /// Makes room for groups below `groups`.
+    pub fn make_room(&mut self, groups: usize) {
+        self.marks.resize(groups, false);
+    }
+
+    /// Puts a group in.
+    pub fn insert(&mut self, group: u32) {
+        if !std::mem::replace(&mut self.marks[group as usize], true) {
+            self.list.push(group);
+        }
+    }
+
+    /// Whether a group is in.
+    pub fn contains(&self, group: u32) -> bool {
+        self.marks[group as usize]
+    }
+
+    /// Takes a group out; answers whether it was in.
+    pub fn remove(&mut self, group: u32) -> bool {
+        std::mem::take(&mut self.marks[group as usize])
+    }
+
+    /// Takes any group out.
+    pub fn pop(&mut self) -> Option<u32> {
+        while let Some(group) = self.list.pop() {
+            if self.remove(group) {
+                return Some(group);
+            }
+        }
+        None
+    }
+
+    /// Gives back the memory of the places that groups left.
+    pub fn close_gaps(&mut self) {
+        let marks = &self.marks;
+        self.list.retain(|&group| marks[group as usize]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_group_comes_out_once() {
+        let mut groups = MarkedGroups::default();
+        groups.make_room(4);
+        for group in [0, 2, 2, 3] {
+            groups.insert(group);
+        }
+        assert!(groups.remove(2));
+        assert!(!groups.remove(2));
+        groups.insert(2);
+        groups.close_gaps();
+        groups.remove(0);
+        assert!(!groups.contains(0));
+        assert_eq!(groups.pop(), Some(2));
+        assert_eq!(groups.pop(), Some(3));
+        assert_eq!(groups.pop(), None);
+    }
+}
