@@ -12,7 +12,9 @@ use highwater_planner::{
     catalog::{QueryId, Relation},
     dataflow::DataflowPlan,
 };
-use highwater_storage_log::{AppendListener, EncodedBatch, Log, Offset, TopicPartition};
+use highwater_storage_log::{
+    AppendListener, BatchBuilder, EncodedBatch, Log, Offset, TopicPartition,
+};
 use parking_lot::Mutex;
 
 use crate::{
@@ -23,6 +25,7 @@ use crate::{
     shared::Shared,
     snapshot::{Snapshot, SnapshotInner},
     subscribe,
+    transactions::{Ends, Told, Transactions},
 };
 
 /// Settings of the engine.
@@ -163,6 +166,7 @@ impl QueryOutput {
 pub struct Engine {
     log: Arc<dyn Log>,
     shared: Arc<Shared>,
+    transactions: Transactions,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -176,6 +180,8 @@ impl Engine {
         let (sender, events) = mpsc::channel();
         let shared = Arc::new(Shared::new(sender));
         log.add_listener(Arc::clone(&shared) as Arc<dyn AppendListener>);
+        // ORDER: before anybody reads, so that what the last process left open holds nobody back.
+        let transactions = Transactions::start(Arc::clone(&log), Arc::clone(&shared))?;
         let thread = pipeline_thread::start(
             Arc::clone(&log),
             options,
@@ -186,6 +192,7 @@ impl Engine {
         Ok(Arc::new(Self {
             log,
             shared,
+            transactions,
             thread: Mutex::new(Some(thread)),
         }))
     }
@@ -282,6 +289,16 @@ impl Engine {
         self.shared.send(Event::Unsubscribe(id));
     }
 
+    /// Appends batches, to several partitions perhaps, of which a crash at any moment leaves all or none and which one step reads together. Returns
+    /// where they end, before they are visible; `told` hears when they are on disk and visible. An error leaves nothing.
+    pub fn append_atomically(
+        &self,
+        batches: Vec<(TopicPartition, BatchBuilder)>,
+        told: Told,
+    ) -> ExecResult<Ends> {
+        self.transactions.append(batches, told)
+    }
+
     /// Appends a group of batches that one step shall read together. Returns the end offset (exclusive) of each. The caller still has to
     /// [`Log::sync`] before it acknowledges.
     ///
@@ -289,7 +306,7 @@ impl Engine {
     pub fn append_together(
         &self,
         batches: Vec<(TopicPartition, EncodedBatch)>,
-    ) -> ExecResult<Vec<(TopicPartition, Offset)>> {
+    ) -> ExecResult<Ends> {
         let _all_or_none = self.shared.groups.begin();
         let mut group = Vec::with_capacity(batches.len());
         for (partition, batch) in batches {
@@ -340,6 +357,7 @@ impl Engine {
             return Ok(());
         };
         self.shared.begin_stop();
+        self.transactions.stop();
         let stopped = self.command(Command::Stop);
         if thread.join().is_err() {
             return Err(ExecError::Internal("the pipeline thread panicked".into()));

@@ -37,6 +37,7 @@ mod source;
 mod state;
 mod step;
 mod subscribe;
+mod transactions;
 mod workers;
 
 pub use backup::FrozenState;
@@ -49,3 +50,4 @@ pub use feed::{ChangeBatch, ChangeReceiver, FeedClosed, SubscribeOptions, Subscr
 pub use operator::Rejected;
 pub use relation::{DecodedRows, EncodedRows, RelationDecoder, RelationEncoder};
 pub use snapshot::{KeyRange, Snapshot, TableReader};
+pub use transactions::{Ends, Told};

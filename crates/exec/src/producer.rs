@@ -267,7 +267,7 @@ pub fn query_of(producer: ProducerId) -> Option<QueryId> {
 }
 
 /// Sequences wrap to 0 behind the highest one, as Kafka's do.
-fn advance(sequence: i32, records: usize) -> i32 {
+pub fn advance(sequence: i32, records: usize) -> i32 {
     let next = i64::from(sequence) + records as i64;
     (next % (i64::from(i32::MAX) + 1)) as i32
 }

@@ -8,10 +8,10 @@ use crate::{
     world::{Cut, Row, World},
 };
 
-const BIDS: &str = "CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')";
-const COUNTS: &str = "SELECT bidder, COUNT(*) AS n FROM bids GROUP BY bidder";
+pub const BIDS: &str = "CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')";
+pub const COUNTS: &str = "SELECT bidder, COUNT(*) AS n FROM bids GROUP BY bidder";
 
-fn row(bidder: i64) -> Row {
+pub fn row(bidder: i64) -> Row {
     Row {
         bidder,
         channel: Some("c".into()),

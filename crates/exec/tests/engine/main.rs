@@ -3,6 +3,7 @@
 
 mod faults;
 mod oracle;
+mod transactions;
 mod workers;
 mod world;
 

@@ -1,6 +1,12 @@
 //! An engine over an in-memory log, with the little of a coordinator that tests need.
 
-use std::{collections::BTreeMap, num::NonZero, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    num::NonZero,
+    path::Path,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
 
 use arrow::{
     array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray},
@@ -11,8 +17,9 @@ use arrow::{
 };
 use datafusion::execution::SessionStateBuilder;
 use highwater_exec::{
-    ChangeBatch, ChangeReceiver, EarlierResult, Engine, EngineOptions, ExecError, FeedClosed,
-    OffsetReset, PersistentQuery, QueryOutput, QueryState, RelationEncoder, SubscribeOptions,
+    ChangeBatch, ChangeReceiver, EarlierResult, Engine, EngineOptions, ExecError, ExecResult,
+    FeedClosed, OffsetReset, PersistentQuery, QueryOutput, QueryState, RelationEncoder,
+    SubscribeOptions,
 };
 use highwater_planner::{
     PlanContext,
@@ -21,8 +28,8 @@ use highwater_planner::{
 };
 use highwater_sql::{Dialect, IdentifierCase, Statement};
 use highwater_storage_log::{
-    BatchBuilder, EmbeddedLog, EncodedBatch, Isolation, Log, LogOptions, MemoryDisk, Offset,
-    TopicChange, TopicConfig, TopicPartition, partition_for_key,
+    BatchBuilder, EmbeddedLog, Isolation, Log, LogOptions, MemoryDisk, Offset, TopicChange,
+    TopicConfig, TopicPartition, partition_for_key,
 };
 use parking_lot::Mutex;
 use rand::Rng;
@@ -95,6 +102,12 @@ pub enum Moment {
     Recorded,
     Created,
     Dropped,
+}
+
+/// Rows that are on their way to the disk in one transaction.
+pub struct Insert {
+    ends: Vec<(TopicPartition, Offset)>,
+    told: mpsc::Receiver<ExecResult<()>>,
 }
 
 /// Where the power goes, or the disk is full, while a table gets another query.
@@ -259,6 +272,16 @@ impl World {
         let _ = creation.join().expect("no panic");
     }
 
+    /// All syncs of the log's disk but the next few fail.
+    pub fn fail_syncs_after(&self, syncs: u64) {
+        self.disk.fail_syncs_after(Some(syncs));
+    }
+
+    /// The log's disk takes so many more changes and none after them.
+    pub fn halt_after(&self, changes: u64) {
+        self.disk.halt_after(Some(changes));
+    }
+
     /// The power goes after so many more changes of the log's disk while a CREATE runs; answers whether it was done by then.
     pub fn power_cut_after(&mut self, changes: u64, sql: &str, random: &mut impl Rng) -> bool {
         let query = self.prepare(sql).expect("a query");
@@ -382,11 +405,45 @@ impl World {
         self.rows.extend_from_slice(rows);
     }
 
+    /// Inserts bids in one transaction, as far as the disk lets it.
+    pub fn begin_insert(&mut self, rows: &[Row]) -> ExecResult<Insert> {
+        let batch = rows_as_batch(rows);
+        self.begin_append("bids", batch.columns(), &vec![false; rows.len()])
+    }
+
+    /// Waits for an insert; its rows count when it is acknowledged.
+    pub fn finish_insert(&mut self, insert: Insert, rows: &[Row]) -> ExecResult<()> {
+        self.finish_append(insert)?;
+        self.rows.extend_from_slice(rows);
+        Ok(())
+    }
+
     fn append(&mut self, relation: &str, columns: &[ArrayRef], removed: &[bool]) {
-        for (partition, end) in self.append_unsynced(relation, columns, removed) {
-            self.log.sync(&partition, end).expect("a sync");
-            self.written.insert(partition, end);
-        }
+        let append = self.begin_append(relation, columns, removed);
+        self.finish_append(append.expect("an append"))
+            .expect("a commit");
+    }
+
+    fn begin_append(
+        &self,
+        relation: &str,
+        columns: &[ArrayRef],
+        removed: &[bool],
+    ) -> ExecResult<Insert> {
+        let batches = self.encode(relation, columns, removed);
+        let (sender, told) = mpsc::channel();
+        let tell = Box::new(move |done| sender.send(done).expect("somebody listens"));
+        let ends = self.engine().append_atomically(batches, tell)?;
+        Ok(Insert { ends, told })
+    }
+
+    fn finish_append(&mut self, insert: Insert) -> ExecResult<()> {
+        insert
+            .told
+            .recv_timeout(Duration::from_secs(20))
+            .expect("told once")?;
+        self.written.extend(insert.ends);
+        Ok(())
     }
 
     fn append_unsynced(
@@ -395,8 +452,11 @@ impl World {
         columns: &[ArrayRef],
         removed: &[bool],
     ) -> Vec<(TopicPartition, Offset)> {
-        let batches = self.encode(relation, columns, removed);
-        self.engine().append_together(batches).expect("an append")
+        let batches = self.encode(relation, columns, removed).into_iter();
+        let batches = batches.map(|(partition, mut batch)| (partition, batch.finish(None)));
+        self.engine()
+            .append_together(batches.collect())
+            .expect("an append")
     }
 
     fn encode(
@@ -404,7 +464,7 @@ impl World {
         relation: &str,
         columns: &[ArrayRef],
         removed: &[bool],
-    ) -> Vec<(TopicPartition, EncodedBatch)> {
+    ) -> Vec<(TopicPartition, BatchBuilder)> {
         let relation = Arc::clone(&self.relations.0[relation]);
         let encoded = RelationEncoder::new(&relation)
             .expect("an encoder")
@@ -424,10 +484,10 @@ impl World {
         }
         builders
             .into_iter()
-            .map(|(partition, mut builder)| {
+            .map(|(partition, builder)| {
                 (
                     TopicPartition::new(relation.topic.as_str(), partition),
-                    builder.finish(None),
+                    builder,
                 )
             })
             .collect()
@@ -757,8 +817,13 @@ impl World {
 
     fn append_past_the_engine(&self, rows: &[Row]) {
         let columns = rows_as_batch(rows);
-        for (partition, batch) in self.encode("bids", columns.columns(), &vec![false; rows.len()]) {
-            let appended = self.log.append(&partition, batch).expect("an append");
+        for (partition, mut batch) in
+            self.encode("bids", columns.columns(), &vec![false; rows.len()])
+        {
+            let appended = self
+                .log
+                .append(&partition, batch.finish(None))
+                .expect("an append");
             self.log
                 .sync(&partition, Offset(appended.last_offset.0 + 1))
                 .expect("a sync");

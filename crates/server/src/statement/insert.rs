@@ -22,7 +22,7 @@ use sqlparser::ast::{Expr, ExprWithAlias, UnaryOperator, Value};
 use super::{
     Described,
     value::{ColumnBuilder, in_column},
-    write::{RelationWriter, RowSet, Target, relation, sync, targets},
+    write::{RelationWriter, RowSet, Target, relation, targets},
 };
 use crate::{
     session::{
@@ -81,9 +81,8 @@ pub async fn run(
     };
     let rows = evaluate(session, &relation, insert, values, parameters, script)?;
     let count = rows.rows;
-    let ends = blocking(move || writer.append(&rows)).await??;
-    sync(&server, &ends).await?;
-    session.written.note(ends);
+    let written = blocking(move || writer.append_atomically(&rows)).await??;
+    session.written.note(written.synced(&server).await?);
     Ok(Outcome::Done(format!("INSERT 0 {count}")))
 }
 

@@ -1,7 +1,7 @@
 //! Rows into a relation's topic: what INSERT and COPY share.
 //!
-//! Rows are encoded on the caller's side, appended as one group, and acknowledged when every partition they went to is on disk. Sessions
-//! that wait at the same time share one sync. A row with a key goes to the partition that Kafka's partitioner gives its key; rows without
+//! Rows are encoded on the caller's side, appended as one group, and acknowledged when every partition they went to is on disk. What one INSERT writes
+//! to several partitions is a transaction: a crash leaves all of it or nothing. Sessions that wait at the same time share one sync. A row with a key goes to the partition that Kafka's partitioner gives its key; rows without
 //! one stay together, and the next write takes the next partition.
 
 use std::{
@@ -13,12 +13,13 @@ use std::{
 };
 
 use arrow::array::{Array, ArrayRef};
-use highwater_exec::RelationEncoder;
+use highwater_exec::{Ends, ExecResult, RelationEncoder};
 use highwater_planner::catalog::{Relation, SourceKind};
 use highwater_storage_log::{
     BatchBuilder, EncodedBatch, Offset, TopicPartition, partition_for_key,
 };
 use metrics::counter;
+use tokio::sync::oneshot;
 
 use crate::{
     catalog::builtin::FIRST_ID,
@@ -53,8 +54,31 @@ pub struct RelationWriter {
     encoder: RelationEncoder,
 }
 
-/// Ends (exclusive) of the partitions that were written.
-pub type Ends = Vec<(TopicPartition, Offset)>;
+/// Rows that are appended and not yet acknowledged.
+pub enum Written {
+    /// Visible by now, and to be synced.
+    Plain(Ends),
+    /// A transaction, and who hears that it is on disk and visible.
+    Atomic(Ends, oneshot::Receiver<ExecResult<()>>),
+}
+
+impl Written {
+    /// Returns when the rows are on disk. However many sessions wait, no thread waits for each.
+    pub async fn synced(self, server: &Server) -> SessionResult<Ends> {
+        match self {
+            Self::Plain(ends) => {
+                sync(server, &ends).await?;
+                Ok(ends)
+            }
+            Self::Atomic(ends, hears) => {
+                hears.await.map_err(|error| {
+                    SqlError::internal(format!("a transaction ended early: {error}"))
+                })??;
+                Ok(ends)
+            }
+        }
+    }
+}
 
 impl RelationWriter {
     /// A writer, if the relation takes rows from statements.
@@ -90,15 +114,32 @@ impl RelationWriter {
         })
     }
 
-    /// Appends rows. Blocks; the rows are not yet on disk when it returns.
-    pub fn append(&mut self, rows: &RowSet) -> SessionResult<Ends> {
+    /// Appends rows of which a crash leaves all or none. Blocks; they are not yet on disk when it returns.
+    pub fn append_atomically(&mut self, rows: &RowSet) -> SessionResult<Written> {
         let batches = self.encode(rows)?;
+        let engine = &self.server.engine;
+        // One batch is whole or not there by itself.
+        let written = if batches.len() > 1 {
+            let (told, hears) = oneshot::channel();
+            // Whoever asked may have gone.
+            let told = Box::new(move |synced| _ = told.send(synced));
+            Written::Atomic(engine.append_atomically(batches, told)?, hears)
+        } else {
+            Written::Plain(engine.append_together(finished(batches))?)
+        };
+        counter!(telemetry::ROWS_WRITTEN).increment(rows.rows as u64);
+        Ok(written)
+    }
+
+    /// Appends rows, of which a crash may leave a part. Blocks; the rows are not yet on disk when it returns.
+    pub fn append(&mut self, rows: &RowSet) -> SessionResult<Ends> {
+        let batches = finished(self.encode(rows)?);
         let ends = self.server.engine.append_together(batches)?;
         counter!(telemetry::ROWS_WRITTEN).increment(rows.rows as u64);
         Ok(ends)
     }
 
-    fn encode(&mut self, rows: &RowSet) -> SessionResult<Vec<(TopicPartition, EncodedBatch)>> {
+    fn encode(&mut self, rows: &RowSet) -> SessionResult<Vec<(TopicPartition, BatchBuilder)>> {
         let relation = Arc::clone(&self.relation);
         let encoded = self.encoder.encode(&rows.columns)?;
         if let Some(error) = encoded.errors.first() {
@@ -131,16 +172,19 @@ impl RelationWriter {
             let builder = open.entry(number).or_default();
             builder.push(timestamp, key, encoded.value(at), &[]);
             if builder.byte_len() >= BATCH_BYTES {
-                batches.push((target(number), builder.finish(None)));
+                batches.push((target(number), builder.split_off()));
             }
         }
-        for (number, mut builder) in open {
-            if !builder.is_empty() {
-                batches.push((target(number), builder.finish(None)));
-            }
-        }
+        let rest = open.into_iter().filter(|(_, builder)| !builder.is_empty());
+        batches.extend(rest.map(|(number, builder)| (target(number), builder)));
         Ok(batches)
     }
+}
+
+fn finished(batches: Vec<(TopicPartition, BatchBuilder)>) -> Vec<(TopicPartition, EncodedBatch)> {
+    let finish =
+        |(partition, mut batch): (TopicPartition, BatchBuilder)| (partition, batch.finish(None));
+    batches.into_iter().map(finish).collect()
 }
 
 fn missing_key(relation: &Relation, row: usize) -> SqlError {
@@ -165,7 +209,7 @@ fn missing_key(relation: &Relation, row: usize) -> SqlError {
 pub async fn sync(server: &Server, ends: &[(TopicPartition, Offset)]) -> SessionResult<()> {
     let mut waiting = Vec::with_capacity(ends.len());
     for (partition, end) in ends {
-        let (told, hears) = tokio::sync::oneshot::channel();
+        let (told, hears) = oneshot::channel();
         // Whoever asked may have gone.
         let waiter = Box::new(move |synced| _ = told.send(synced));
         server.log.when_synced(partition, *end, waiter);

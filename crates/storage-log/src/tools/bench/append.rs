@@ -32,18 +32,29 @@ static VALUE: [u8; 1024] = [0x5a; 1024];
 /// Threads that serve the producers.
 const HOSTS: usize = 2;
 
-/// A log in a folder of its own with one topic.
+/// A log in a folder of its own with one topic of one partition.
 pub(super) fn open(
     dir: &Path,
     fsync: FsyncPolicy,
 ) -> Result<(EmbeddedLog, TopicPartition), BenchError> {
+    let (log, mut partitions) = open_partitions(dir, fsync, 1)?;
+    Ok((log, partitions.remove(0)))
+}
+
+/// A log in a folder of its own with one topic.
+fn open_partitions(
+    dir: &Path,
+    fsync: FsyncPolicy,
+    partitions: u32,
+) -> Result<(EmbeddedLog, Vec<TopicPartition>), BenchError> {
     let options = LogOptions {
         fsync,
         ..LogOptions::default()
     };
     let log = EmbeddedLog::open(dir, options)?;
-    log.create_topic("bench", TopicConfig::with_partitions(1))?;
-    Ok((log, TopicPartition::new("bench", 0)))
+    log.create_topic("bench", TopicConfig::with_partitions(partitions))?;
+    let partitions = (0..partitions).map(|number| TopicPartition::new("bench", number));
+    Ok((log, partitions.collect()))
 }
 
 /// A batch of records of that size, keys of eight bytes included.
@@ -170,6 +181,8 @@ pub(super) struct Producers {
     /// Records that each has on its way.
     pub(super) in_flight: usize,
     pub(super) record_bytes: usize,
+    /// Partitions of the topic, which the producers share out among themselves.
+    pub(super) partitions: u32,
 }
 
 /// Producers that send records and wait until they are on disk. The disk's own rate is taken before and after: it changes from minute to minute.
@@ -183,11 +196,12 @@ pub(super) fn always(
         producers: count,
         in_flight,
         record_bytes,
+        partitions,
     } = producers;
     let machine = dir.join("machine");
     let (rate_before, _) = sync_rate(&machine, seconds / 4)?;
     let dir = dir.join("always");
-    let (log, at) = open(&dir, FsyncPolicy::Always)?;
+    let (log, at) = open_partitions(&dir, FsyncPolicy::Always, partitions)?;
     let (taken, mut waits) = acknowledged(&log, &at, producers, seconds)?;
     drop(log);
     let (rate_after, _) = sync_rate(&machine, seconds / 4)?;
@@ -195,6 +209,9 @@ pub(super) fn always(
     let mut what = format!("append, {record_bytes} B records, fsync always, {count} producers");
     if in_flight > 1 {
         what += &format!(" x {in_flight}");
+    }
+    if partitions > 1 {
+        what += &format!(", {partitions} partitions");
     }
     let bar = match (count, in_flight) {
         (256, 1) => Bar::AtLeast(150.0),
@@ -223,7 +240,7 @@ pub(super) fn always(
 /// is on disk gets its turn again.
 pub(super) fn acknowledged(
     log: &EmbeddedLog,
-    at: &TopicPartition,
+    at: &[TopicPartition],
     producers: Producers,
     seconds: Duration,
 ) -> LogResult<(Taken, Vec<f64>)> {
@@ -252,14 +269,15 @@ pub(super) fn acknowledged(
 /// Producers whose records are on disk, or could not be brought there.
 #[derive(Default)]
 struct Acknowledged {
-    ready: Mutex<Vec<LogResult<Instant>>>,
+    /// When each was sent, and to which of the partitions.
+    ready: Mutex<Vec<LogResult<(Instant, usize)>>>,
     changed: Condvar,
 }
 
 /// One thread's share of the records on their way: each that is on disk is followed by the next of its producer.
 fn host_producers(
     log: &EmbeddedLog,
-    at: &TopicPartition,
+    at: &[TopicPartition],
     share: usize,
     record_bytes: usize,
     done: &AtomicBool,
@@ -267,26 +285,26 @@ fn host_producers(
     let acknowledged = Arc::new(Acknowledged::default());
     let mut builder = BatchBuilder::new();
     let mut waits = Vec::new();
-    let mut sends = share;
+    let mut sends: Vec<usize> = (0..share).map(|producer| producer % at.len()).collect();
     let mut under_way = 0;
     loop {
         // One look at the clock for all that go out now: theirs are a little longer for it, and the clock is no part of what is measured.
         let sent = Instant::now();
-        for _ in 0..sends {
+        under_way += sends.len();
+        for partition in sends {
             let batch = batch(&mut builder, record_bytes, 1);
             let tells = Arc::clone(&acknowledged);
             let waiter = move |appended: LogResult<Appended>| {
                 let mut ready = tells.ready.lock();
                 let is_first = ready.is_empty();
-                ready.push(appended.map(|_| sent));
+                ready.push(appended.map(|_| (sent, partition)));
                 drop(ready);
                 if is_first {
                     tells.changed.notify_one();
                 }
             };
-            log.produce(at, batch, Box::new(waiter));
+            log.produce(&at[partition], batch, Box::new(waiter));
         }
-        under_way += sends;
         if under_way == 0 {
             return Ok(waits);
         }
@@ -296,13 +314,15 @@ fn host_producers(
         }
         let ready = std::mem::take(&mut *ready);
         under_way -= ready.len();
-        sends = match done.load(Ordering::Relaxed) {
-            true => 0,
-            false => ready.len(),
-        };
         let heard = Instant::now();
-        for sent in ready {
-            waits.push((heard - sent?).as_secs_f64() * 1_000.0);
+        sends = Vec::with_capacity(ready.len());
+        for acknowledged in ready {
+            let (sent, partition) = acknowledged?;
+            waits.push((heard - sent).as_secs_f64() * 1_000.0);
+            sends.push(partition);
+        }
+        if done.load(Ordering::Relaxed) {
+            sends.clear();
         }
     }
 }

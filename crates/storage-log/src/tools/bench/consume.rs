@@ -24,6 +24,7 @@ const DISTURBED: Producers = Producers {
     producers: 16,
     in_flight: 1,
     record_bytes: 1024,
+    partitions: 1,
 };
 
 /// What one read asks for.
@@ -92,13 +93,13 @@ pub(super) fn disturb(
     fill(&log, &at, bytes, 1024)?;
     let end = log.offsets(&at)?.log_end;
     log.sync(&at, end)?;
-    let (alone, waits) = acknowledged(&log, &at, DISTURBED, seconds)?;
+    let (alone, waits) = acknowledged(&log, std::slice::from_ref(&at), DISTURBED, seconds)?;
     let alone = alone.rate(waits.len());
 
     let done = AtomicBool::new(false);
     let (beside, read) = thread::scope(|scope| {
         let reader = scope.spawn(|| read_cold(&log, &at, end, &dir, &done));
-        let appended = acknowledged(&log, &at, DISTURBED, seconds);
+        let appended = acknowledged(&log, std::slice::from_ref(&at), DISTURBED, seconds);
         done.store(true, Ordering::Relaxed);
         let read = reader.join().unwrap_or(Ok(0));
         appended.and_then(|(taken, waits)| {

@@ -25,6 +25,9 @@ use figures::Figures;
 /// What a producer of Kafka's has on its way by default (`max.in.flight.requests.per.connection`).
 const KAFKA_IN_FLIGHT: usize = 5;
 
+/// Partitions of a topic where a statement does not say how many.
+const SERVER_PARTITIONS: u32 = 4;
+
 /// Options of `highwater bench log`.
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {
@@ -119,11 +122,17 @@ fn measure(dir: &Path, args: &BenchArgs) -> Result<Figures, BenchError> {
             append::records(dir, bytes, record_bytes, &mut out)?;
         }
         if wanted(Part::Always) {
-            for (producers, in_flight) in [(16, 1), (256, 1), (256, KAFKA_IN_FLIGHT)] {
+            for (producers, in_flight, partitions) in [
+                (16, 1, 1),
+                (256, 1, 1),
+                (256, 1, SERVER_PARTITIONS),
+                (256, KAFKA_IN_FLIGHT, 1),
+            ] {
                 let producers = Producers {
                     producers,
                     in_flight,
                     record_bytes,
+                    partitions,
                 };
                 append::always(dir, producers, seconds, &mut out)?;
             }
