@@ -1,9 +1,11 @@
-//! The kill test: load, SIGKILL at a random moment, restart, check; again and again on one data folder.
+//! The kill test: load, SIGKILL at a random moment, restart, check; again and again on one data folder. Two loads run at once: producers whose every
+//! record is accounted for (`ledger.rs`), and a bank whose books must balance (`bank.rs`).
 //!
-//! `HIGHWATER_KILL_CYCLES` (default 200) and `HIGHWATER_KILL_SEED` (default random, printed) change a run;
+//! `HIGHWATER_KILL_CYCLES` (default 500) and `HIGHWATER_KILL_SEED` (default random, printed) change a run;
 //! `./hw kill-test --cycles N --seed N` sets them. What is checked stands in `check.rs`. The controls below break one promise each, outside
 //! the server, and the same checks must report it.
 
+mod bank;
 mod check;
 mod damage;
 mod ledger;
@@ -18,6 +20,7 @@ use std::{
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
+    bank::Bank,
     check::Check,
     ledger::{Acknowledged, Ledger},
     load::Load,
@@ -25,7 +28,7 @@ use crate::{
 };
 
 /// Cycles of one run when nothing else is said.
-const CYCLES: u32 = 200;
+const CYCLES: u32 = 500;
 /// Every so many cycles, all records are compared one by one; in between, those of the last cycle and fingerprints of the rest.
 const FULL_CHECK_EVERY: u32 = 20;
 /// Longest time from the first INSERT of a cycle to its SIGKILL.
@@ -39,25 +42,36 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
     let began = Instant::now();
     let mut random = StdRng::seed_from_u64(seed);
     let mut world = World::create().await.unwrap();
-    let mut ledger = Ledger::default();
+    let (mut ledger, mut bank) = (Ledger::default(), Bank::default());
     for cycle in 1..=cycles {
+        let moves = bank.moves(world.server.endpoint(), &mut random);
+        let moves = tokio::spawn(moves.run());
+        let observer = tokio::spawn(bank::observe_until_gone(world.server.endpoint().clone()));
         load_and_kill(&mut world, &mut ledger, &mut random, Acknowledged::ByServer).await;
+        bank.add(moves.await.unwrap());
+        bank.observations += observer.await.unwrap().unwrap_or_else(|fault| {
+            panic!("cycle {cycle} of seed {seed}, while money moved: {fault:#}")
+        });
         restart(&mut world, &mut random).await;
-        let check = if cycle % FULL_CHECK_EVERY == 0 || cycle == cycles {
-            Check::full()
-        } else {
-            Check::quick()
-        };
+        let all = cycle % FULL_CHECK_EVERY == 0 || cycle == cycles;
+        let check = if all { Check::full() } else { Check::quick() };
         if let Err(fault) = check.run(&world, &mut ledger).await {
             panic!(
                 "cycle {cycle} of seed {seed}: {fault}\n{}",
                 world.server.log_tail()
             );
         }
+        let client = world.connect().await.unwrap();
+        if let Err(fault) = bank.check(&client, all).await {
+            panic!(
+                "cycle {cycle} of seed {seed}: the bank: {fault:#}\n{}",
+                world.server.log_tail()
+            );
+        }
     }
     world.server.check_health().unwrap();
     println!(
-        "kill test: {cycles} cycles passed in {:.0?}: {} records acknowledged, {} more were in flight at a kill and were kept",
+        "kill test: {cycles} cycles passed in {:.0?}: {} records acknowledged, {} more were in flight at a kill and were kept; {bank}",
         began.elapsed(),
         ledger.acknowledged(),
         ledger.kept_in_flight(),

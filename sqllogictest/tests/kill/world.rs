@@ -4,7 +4,7 @@ use anyhow::Result;
 use highwater_sqllogictest::ServerProcess;
 use tokio_postgres::Client;
 
-use crate::ledger::Ledger;
+use crate::{bank, ledger::Ledger};
 
 /// A chain of queries: counts on the producers' own partitions, counts that move rows between partitions, a stream made by a query, a table
 /// over that stream, and windows.
@@ -34,12 +34,9 @@ impl World {
         let server =
             ServerProcess::start_with(&["--checkpoint-interval", "150ms", "--log-level", "warn"])
                 .await?;
-        server
-            .endpoint()
-            .connect()
-            .await?
-            .batch_execute(SCHEMA)
-            .await?;
+        let client = server.endpoint().connect().await?;
+        client.batch_execute(SCHEMA).await?;
+        client.batch_execute(bank::SCHEMA).await?;
         Ok(Self { server })
     }
 
