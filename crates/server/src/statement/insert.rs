@@ -82,7 +82,7 @@ pub async fn run(
     let rows = evaluate(session, &relation, insert, values, parameters, script)?;
     let count = rows.rows;
     let written = blocking(move || writer.append_atomically(&rows)).await??;
-    session.written.note(written.synced(&server).await?);
+    session.written.note(written.synced().await?);
     Ok(Outcome::Done(format!("INSERT 0 {count}")))
 }
 

@@ -16,7 +16,7 @@ use arrow::array::{Array, ArrayRef};
 use highwater_exec::{Ends, ExecResult, RelationEncoder};
 use highwater_planner::catalog::{Relation, SourceKind};
 use highwater_storage_log::{
-    BatchBuilder, EncodedBatch, Offset, TopicPartition, partition_for_key,
+    Appended, BatchBuilder, EncodedBatch, LogResult, Offset, TopicPartition, partition_for_key,
 };
 use metrics::counter;
 use tokio::sync::oneshot;
@@ -54,26 +54,28 @@ pub struct RelationWriter {
     encoder: RelationEncoder,
 }
 
-/// Rows that are appended and not yet acknowledged.
+/// Rows that are on their way to the disk.
 pub enum Written {
-    /// Visible by now, and to be synced.
-    Plain(Ends),
+    /// Nothing.
+    None,
+    /// One batch, which the log writes and syncs with those of other sessions, and who hears where it is.
+    Batch(TopicPartition, oneshot::Receiver<LogResult<Appended>>),
     /// A transaction, and who hears that it is on disk and visible.
-    Atomic(Ends, oneshot::Receiver<ExecResult<()>>),
+    Transaction(Ends, oneshot::Receiver<ExecResult<()>>),
 }
 
 impl Written {
     /// Returns when the rows are on disk. However many sessions wait, no thread waits for each.
-    pub async fn synced(self, server: &Server) -> SessionResult<Ends> {
+    pub async fn synced(self) -> SessionResult<Ends> {
+        let early = |error| SqlError::internal(format!("a write ended early: {error}"));
         match self {
-            Self::Plain(ends) => {
-                sync(server, &ends).await?;
-                Ok(ends)
+            Self::None => Ok(Vec::new()),
+            Self::Batch(partition, hears) => {
+                let appended = hears.await.map_err(early)??;
+                Ok(vec![(partition, Offset(appended.last_offset.0 + 1))])
             }
-            Self::Atomic(ends, hears) => {
-                hears.await.map_err(|error| {
-                    SqlError::internal(format!("a transaction ended early: {error}"))
-                })??;
+            Self::Transaction(ends, hears) => {
+                hears.await.map_err(early)??;
                 Ok(ends)
             }
         }
@@ -114,18 +116,25 @@ impl RelationWriter {
         })
     }
 
-    /// Appends rows of which a crash leaves all or none. Blocks; they are not yet on disk when it returns.
+    /// Hands over rows of which a crash leaves all or none. May block.
     pub fn append_atomically(&mut self, rows: &RowSet) -> SessionResult<Written> {
-        let batches = self.encode(rows)?;
-        let engine = &self.server.engine;
-        // One batch is whole or not there by itself.
+        let mut batches = self.encode(rows)?;
+        // Whoever asked may have gone when it is told.
         let written = if batches.len() > 1 {
             let (told, hears) = oneshot::channel();
-            // Whoever asked may have gone.
-            let told = Box::new(move |synced| _ = told.send(synced));
-            Written::Atomic(engine.append_atomically(batches, told)?, hears)
+            let tell = Box::new(move |done| _ = told.send(done));
+            let ends = self.server.engine.append_atomically(batches, tell)?;
+            Written::Transaction(ends, hears)
+        } else if let Some((partition, mut batch)) = batches.pop() {
+            // One batch is whole or not there by itself.
+            let (told, hears) = oneshot::channel();
+            let tell = Box::new(move |done| _ = told.send(done));
+            self.server
+                .log
+                .produce(&partition, batch.finish(None), tell);
+            Written::Batch(partition, hears)
         } else {
-            Written::Plain(engine.append_together(finished(batches))?)
+            Written::None
         };
         counter!(telemetry::ROWS_WRITTEN).increment(rows.rows as u64);
         Ok(written)
