@@ -67,6 +67,7 @@ pub struct World {
     folder: TempDir,
     step_max_rows: usize,
     workers: NonZero<usize>,
+    state_memory: usize,
     partitions: u32,
     relations: Relations,
     queries: Vec<PersistentQuery>,
@@ -121,6 +122,7 @@ impl World {
             folder: TempDir::new().expect("a folder"),
             step_max_rows,
             workers: NonZero::<usize>::MIN,
+            state_memory: EngineOptions::STATE_MEMORY,
             partitions,
             relations: Relations::default(),
             queries: Vec::new(),
@@ -140,6 +142,7 @@ impl World {
             step_max_rows: self.step_max_rows,
             workers: self.workers,
             checkpoint_interval: Duration::from_millis(20),
+            state_memory: self.state_memory,
             processing_log_topic: PROCESSING_LOG.into(),
         };
         let log = Arc::clone(&self.log) as Arc<dyn Log>;
@@ -157,6 +160,12 @@ impl World {
             .expect("the engine runs")
             .stop()
             .expect("a clean stop");
+    }
+
+    /// A clean stop and a start with so many bytes for state.
+    pub fn restart_with_state_memory(&mut self, bytes: usize) {
+        self.state_memory = bytes;
+        self.restart();
     }
 
     /// A clean stop and a start with so many threads for a step.
@@ -680,6 +689,15 @@ impl World {
         let status = self.engine().queries();
         let status = status.into_iter().find(|status| status.id == id);
         status.expect("a query's status").state
+    }
+
+    /// Groups of a query that are in memory, as last told.
+    pub fn groups_in_memory(&self, name: &str) -> usize {
+        let id = self.query(name);
+        let status = self.engine().queries();
+        let status = status.into_iter().find(|status| status.id == id);
+        let memory = status.expect("a query's status").memory;
+        memory.iter().map(|operator| operator.groups).sum()
     }
 
     pub fn delete_topic(&mut self, topic: &str) {
