@@ -126,6 +126,6 @@ mod tests {
         let mut holder = MemoryBudget::new(16).holder();
         holder.hold(1000);
         assert!(!holder.should_write(1000));
-        assert!(holder.excess() > 0 && holder.should_wait(1));
+        assert!(holder.excess() > 0 && holder.should_wait(1000));
     }
 }

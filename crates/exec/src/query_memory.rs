@@ -13,6 +13,9 @@ use crate::{
     state::{RocksState, StateChanges, StatePrefix, TableStore},
 };
 
+/// About what the end of a step makes of a row: its old and new values, a row of the table, an encoded record.
+const HELD_ROW_BYTES: usize = 256;
+
 impl RunningQuery {
     /// What operators and the table keep in memory. Rows of the table leave it with each checkpoint.
     pub(crate) fn memory(&self) -> StateMemory {
@@ -42,8 +45,8 @@ impl RunningQuery {
             .evict(bytes, memory.bytes.saturating_sub(memory.unwritten));
     }
 
-    /// Tells the budget what a query keeps that reads history, and evicts what is too much; answers whether it should write what it has. Half of what it may
-    /// have can wait to be written, since writing takes as much again.
+    /// Tells the budget what a query keeps that reads history, and evicts what is too much; answers whether it should end its step and write what it
+    /// has. Half of what it may have can wait to be written, since writing takes as much again.
     pub(crate) fn is_short_of(&mut self, budget: &mut MemoryHolder) -> bool {
         let memory = self.memory();
         budget.hold(memory.bytes + memory.unwritten);
@@ -51,7 +54,9 @@ impl RunningQuery {
         if excess > 0 {
             self.evict(excess);
         }
+        let step_end = self.graph.held() * HELD_ROW_BYTES;
         memory.unwritten > budget.allowance() / 2
+            || memory.unwritten + step_end > budget.allowance()
     }
 }
 

@@ -31,6 +31,10 @@ const CACHE_BYTES: std::ops::RangeInclusive<usize> = 4 << 20..=1 << 30;
 const MEMTABLE_SHARE: usize = 32;
 const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=32 << 20;
 
+/// Files that wait in the first level before they are merged into the next. A checkpoint that finds keys of its range there already adds one for each slot and
+/// table; merging each by itself would cost more than all else, while a look-up that finds a few more filters costs little.
+const LEVEL_ZERO_FILES: i32 = 20;
+
 /// Keys that are looked up at a time: the blocks that hold them stay in memory meanwhile.
 const LOOKED_UP: usize = 512;
 
@@ -83,6 +87,9 @@ impl RocksState {
         ));
         options.create_if_missing(true);
         options.set_block_based_table_factory(&blocks);
+        options.set_level_zero_file_num_compaction_trigger(LEVEL_ZERO_FILES);
+        options.set_level_zero_slowdown_writes_trigger(3 * LEVEL_ZERO_FILES);
+        options.set_level_zero_stop_writes_trigger(4 * LEVEL_ZERO_FILES);
         options.set_compression_type(DBCompressionType::Lz4);
         options.set_max_background_jobs(2);
         options.set_max_open_files(256);

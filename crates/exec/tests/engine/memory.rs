@@ -130,3 +130,39 @@ fn continuous_results_equal_the_batch_answer_when_nothing_fits_in_memory() {
         run_history(1_000 + seed, Some(NOTHING));
     }
 }
+
+#[test]
+fn a_checkpoint_comes_before_its_time_when_memory_is_short() {
+    let run = |state_memory: usize| {
+        let mut world = World::new(2, 60_000);
+        world.restart_with_checkpoints_every(Duration::from_secs(3_600));
+        world.restart_with_state_memory(state_memory);
+        world.create(BIDS);
+        world.create("CREATE TABLE counts AS SELECT bidder, COUNT(*) AS n, MAX(channel) AS channel FROM bids GROUP BY bidder");
+        let rows: Vec<Row> = (0..160_000)
+            .map(|bidder| Row {
+                bidder,
+                channel: Some(format!("a name that has memory of its own {bidder}")),
+                price: None,
+                at: 0,
+            })
+            .collect();
+        for some in rows.chunks(20_000) {
+            world.insert(some);
+            world.wait_for("counts");
+        }
+        // A step of one row evicts what was written by then, and the counters are told.
+        std::thread::sleep(Duration::from_millis(300));
+        world.insert(&rows[..1]);
+        world.wait_for("counts");
+        std::thread::sleep(Duration::from_millis(300));
+        let groups = world.groups_in_memory("counts");
+        let counts = world.table("counts").len();
+        world.stop();
+        (groups, counts)
+    };
+    assert_eq!(run(1 << 30), (160_000, 160_000));
+    let (groups, counts) = run(NOTHING);
+    assert_eq!(counts, 160_000);
+    assert!(groups < 120_000, "{groups} groups are in memory");
+}

@@ -68,6 +68,7 @@ pub struct World {
     step_max_rows: usize,
     workers: NonZero<usize>,
     state_memory: usize,
+    checkpoint_interval: Duration,
     partitions: u32,
     relations: Relations,
     queries: Vec<PersistentQuery>,
@@ -123,6 +124,7 @@ impl World {
             step_max_rows,
             workers: NonZero::<usize>::MIN,
             state_memory: EngineOptions::STATE_MEMORY,
+            checkpoint_interval: Duration::from_millis(20),
             partitions,
             relations: Relations::default(),
             queries: Vec::new(),
@@ -141,7 +143,7 @@ impl World {
             catch_up_tail: 10,
             step_max_rows: self.step_max_rows,
             workers: self.workers,
-            checkpoint_interval: Duration::from_millis(20),
+            checkpoint_interval: self.checkpoint_interval,
             state_memory: self.state_memory,
             processing_log_topic: PROCESSING_LOG.into(),
         };
@@ -165,6 +167,12 @@ impl World {
     /// A clean stop and a start with so many bytes for state.
     pub fn restart_with_state_memory(&mut self, bytes: usize) {
         self.state_memory = bytes;
+        self.restart();
+    }
+
+    /// A clean stop and a start with so much time between checkpoints.
+    pub fn restart_with_checkpoints_every(&mut self, interval: Duration) {
+        self.checkpoint_interval = interval;
         self.restart();
     }
 
@@ -792,6 +800,12 @@ impl World {
         self.engine()
             .snapshot_covering(&written, Duration::from_secs(20))
             .expect("a step that covers the rows")
+    }
+
+    /// Waits until a table covers everything inserted.
+    pub fn wait_for(&self, name: &str) {
+        let relation = &self.relations.0[name];
+        self.settle().table(relation.id).expect("a kept table");
     }
 
     /// The sorted rows of a table that covers everything inserted.

@@ -590,9 +590,10 @@ impl Aggregate {
             && self.has_row(group)
     }
 
-    /// Groups that the next checkpoint, or the one under way, makes evictable.
+    /// Groups that the next checkpoint, or the one under way, makes evictable: those of the running step, too.
     fn unwritten(&self) -> usize {
-        self.dirty.len() + self.unsaved.len() + self.written.waiting()
+        let changed = self.dirty.len() + self.unsaved.len() + self.touched.groups.len();
+        (changed + self.written.waiting()).min(self.groups.len())
     }
 
     /// Bytes of a group in arrays.
