@@ -31,6 +31,10 @@ const CACHE_BYTES: std::ops::RangeInclusive<usize> = 4 << 20..=1 << 30;
 const MEMTABLE_SHARE: usize = 32;
 const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=32 << 20;
 
+/// The part that is read ahead of each file that is merged, and its bounds: there are some dozens of them at a time.
+const READ_AHEAD_SHARE: usize = 512;
+const READ_AHEAD_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=2 << 20;
+
 /// Files that wait in the first level before they are merged into the next. A checkpoint that finds keys of its range there already adds one for each slot and
 /// table; merging each by itself would cost more than all else, while a look-up that finds a few more filters costs little.
 const LEVEL_ZERO_FILES: i32 = 20;
@@ -90,6 +94,7 @@ impl RocksState {
         options.set_level_zero_file_num_compaction_trigger(LEVEL_ZERO_FILES);
         options.set_level_zero_slowdown_writes_trigger(3 * LEVEL_ZERO_FILES);
         options.set_level_zero_stop_writes_trigger(4 * LEVEL_ZERO_FILES);
+        options.set_compaction_readahead_size(within(memory / READ_AHEAD_SHARE, READ_AHEAD_BYTES));
         options.set_compression_type(DBCompressionType::Lz4);
         options.set_max_background_jobs(2);
         options.set_max_open_files(256);
