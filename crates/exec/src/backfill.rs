@@ -69,6 +69,7 @@ impl Pipeline {
                     next_chunk(&mut history, &*self.log, to, CHUNK_ROWS, self.workers)?
                 {
                     self.run_chunk(position, first, &relation, chunk, downstream)?;
+                    self.keep_reader_to_budget(position, downstream)?;
                     first = false;
                 }
             } else {
@@ -79,6 +80,7 @@ impl Pipeline {
                         rejected: Vec::new(),
                     };
                     self.run_chunk(position, first, &relation, chunk, downstream)?;
+                    self.keep_reader_to_budget(position, downstream)?;
                     first = false;
                 }
             }

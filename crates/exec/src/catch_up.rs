@@ -23,6 +23,7 @@ use highwater_storage_log::{Log, Offset, TopicPartition};
 use crate::{
     backfill::{next_chunk, unique_sources},
     error::{ExecError, ExecResult},
+    memory::MemoryHolder,
     operator::Rejected,
     pipeline::{RunningQuery, SourcePositions, wanted_columns},
     pipeline_thread::Event,
@@ -45,6 +46,9 @@ const PIECE_ROWS: usize = 16_384;
 /// Rows that a step of history may give at its end: a bound on memory, far above what most queries have groups.
 const HELD_ROWS: usize = 1 << 20;
 
+/// Where memory is short, history is cut into smaller steps, but into none with fewer rows than this.
+const LEAST_HELD_ROWS: usize = PIECE_ROWS;
+
 /// A query that catches up, or has, and is not part of the steps yet.
 pub struct CatchingUp {
     pub(crate) query: RunningQuery,
@@ -59,6 +63,8 @@ pub struct CatchingUp {
     /// Bytes of both.
     rejected_bytes: usize,
     workers: Workers,
+    /// What it takes of the memory for state.
+    memory: MemoryHolder,
 }
 
 /// The pipeline's side of a catch-up.
@@ -136,7 +142,7 @@ impl CatchUpThread {
 
 impl CatchingUp {
     /// A query that has read nothing yet.
-    pub fn new(query: RunningQuery, workers: Workers) -> Self {
+    pub fn new(query: RunningQuery, workers: Workers, memory: MemoryHolder) -> Self {
         Self {
             reached: query.origin.clone(),
             query,
@@ -145,6 +151,7 @@ impl CatchingUp {
             unevaluated: Vec::new(),
             rejected_bytes: 0,
             workers,
+            memory,
         }
     }
 
@@ -196,12 +203,7 @@ impl CatchingUp {
     /// Puts what the query keeps into the database beside the steps, so that the checkpoint of its join has little left to write. Nobody reads it
     /// there before, and a recovery forgets state of queries that its checkpoint does not name.
     fn write_state(&mut self, state: &RocksState) -> ExecResult<()> {
-        let mut changes = Vec::new();
-        self.query.graph.checkpoint(&mut changes);
-        let mut all = usize::MAX;
-        self.query.graph.checkpoint_more(&mut changes, &mut all);
-        state.write(&changes)?;
-        self.query.graph.checkpointed();
+        self.query.write_operators(state)?;
         if let Some(table) = &mut self.query.table {
             state.write_runs(table.prefix(), &table.freeze())?;
             table.checkpointed(state.snapshot());
@@ -239,8 +241,14 @@ impl CatchingUp {
             let mut table_rows = TableRows::new();
             chunk.into_rows(relation.id, &mut rows, &mut table_rows);
             self.run_part(StepPart::More, &rows, &table_rows, log, state)?;
-            if self.query.graph.held() >= HELD_ROWS {
+            let is_short = self.query.is_short_of(&mut self.memory);
+            let held = self.query.graph.held();
+            if held >= HELD_ROWS || is_short && held >= LEAST_HELD_ROWS {
                 self.end_step(log, state)?;
+                if self.query.is_short_of(&mut self.memory) {
+                    self.write_state(state)?;
+                    self.query.is_short_of(&mut self.memory);
+                }
             }
             self.reached
                 .insert(relation.id, source.positions().to_vec());

@@ -115,13 +115,16 @@ pub struct CheckpointDone {
 #[derive(Debug, Clone)]
 pub struct CheckpointStore {
     root: PathBuf,
+    /// Bytes of memory for state, of which a database takes its part.
+    memory: usize,
 }
 
 impl CheckpointStore {
-    /// Opens the folders below `root`, or makes them.
-    pub fn open(root: &Path) -> ExecResult<Self> {
+    /// Opens the folders below `root`, or makes them. A database that is restored has its part of `memory` bytes.
+    pub fn open(root: &Path, memory: usize) -> ExecResult<Self> {
         let store = Self {
             root: root.to_owned(),
+            memory,
         };
         let folder = store.folder();
         fs::create_dir_all(&folder).map_err(io("create", &folder))?;
@@ -247,7 +250,7 @@ impl CheckpointStore {
             });
         }
         remove_folder(&live)?;
-        Ok((RocksState::open(&live)?, None))
+        Ok((RocksState::open(&live, self.memory)?, None))
     }
 
     fn restore_one(&self, path: &Path) -> ExecResult<(RocksState, Manifest)> {
@@ -270,7 +273,7 @@ impl CheckpointStore {
                 fs::copy(entry.path(), &target).map_err(io("copy", &target))?;
             }
         }
-        Ok((RocksState::open(&live)?, manifest))
+        Ok((RocksState::open(&live, self.memory)?, manifest))
     }
 }
 

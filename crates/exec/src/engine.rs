@@ -21,6 +21,7 @@ use crate::{
     backup::FrozenState,
     error::{ExecError, ExecResult},
     feed::{ChangeReceiver, SubscribeOptions, SubscriptionId},
+    operator::StateMemory,
     pipeline_thread::{self, Command, Event},
     shared::Shared,
     snapshot::{Snapshot, SnapshotInner},
@@ -41,6 +42,8 @@ pub struct EngineOptions {
     pub workers: NonZero<usize>,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
+    /// Bytes of memory for state: what operators and tables keep, checkpoints under way, and the state database. Results do not depend on it.
+    pub state_memory: usize,
     /// Topic of the processing log; it must exist. Records that cannot be decoded go there as JSON.
     pub processing_log_topic: String,
 }
@@ -48,6 +51,9 @@ pub struct EngineOptions {
 impl EngineOptions {
     /// A tail that is read within a few milliseconds. Push queries use it too.
     pub const CATCH_UP_TAIL: i64 = 20_000;
+
+    /// Memory for state where nothing is known of the machine: room for some million groups.
+    pub const STATE_MEMORY: usize = 1 << 30;
 }
 
 /// Where a new query begins to read streams. Tables are always read whole.
@@ -138,6 +144,10 @@ pub struct QueryStatus {
     pub stopped_at: Vec<(TopicPartition, Offset)>,
     /// Per operator, by node: (rows in, rows out, nanoseconds).
     pub operators: Vec<(u64, u64, u64)>,
+    /// Per operator, by node: what it keeps in memory. Its groups can be more than those: the others are in the database.
+    pub memory: Vec<StateMemory>,
+    /// Bytes of rows of its table that are in memory: those of the steps since the last checkpoint.
+    pub table_bytes: usize,
 }
 
 /// A source partition's progress.
@@ -178,7 +188,7 @@ impl Engine {
         queries: Vec<PersistentQuery>,
     ) -> ExecResult<Arc<Self>> {
         let (sender, events) = mpsc::channel();
-        let shared = Arc::new(Shared::new(sender));
+        let shared = Arc::new(Shared::new(sender, options.state_memory));
         log.add_listener(Arc::clone(&shared) as Arc<dyn AppendListener>);
         // ORDER: before anybody reads, so that what the last process left open holds nobody back.
         let transactions = Transactions::start(Arc::clone(&log), Arc::clone(&shared))?;

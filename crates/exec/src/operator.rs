@@ -50,6 +50,25 @@ impl Rejected {
     }
 }
 
+/// Memory that an operator has for what it keeps between steps; estimates, without what a running step takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StateMemory {
+    /// Bytes in all.
+    pub bytes: usize,
+    /// Bytes of them that the next checkpoint makes evictable.
+    pub unwritten: usize,
+    /// Groups, or keys of a join.
+    pub groups: usize,
+}
+
+impl std::ops::AddAssign for StateMemory {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.unwritten += other.unwritten;
+        self.groups += other.groups;
+    }
+}
+
 /// One slot of one node.
 pub trait Operator: Send {
     /// Takes one delta from an input (by its position among the node's inputs) and pushes what follows from it at once to `output`.
@@ -72,6 +91,17 @@ pub trait Operator: Send {
 
     /// About how many rows [`Operator::step_end`] would give now: what a step that goes on keeps in memory.
     fn held(&self) -> usize {
+        0
+    }
+
+    /// What it keeps in memory.
+    fn memory(&self) -> StateMemory {
+        StateMemory::default()
+    }
+
+    /// Lets go of about so many bytes of what the database has as well, and reads it back when a row names it again; answers how many bytes it let go. What the
+    /// running step has touched stays, so it may be called between two parts of a step.
+    fn evict(&mut self, _bytes: usize) -> usize {
         0
     }
 

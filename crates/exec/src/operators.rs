@@ -2,13 +2,18 @@
 
 mod aggregate;
 mod assign_windows;
+mod clock;
 mod filter;
+mod group_array;
 mod groups;
+mod heap;
 mod join;
+mod marked_groups;
 mod project;
 mod retime;
 mod small_bytes;
 mod unnest;
+mod written_groups;
 
 pub use aggregate::{Aggregate, GroupOptions, SessionAggregate, SessionTimes};
 pub use assign_windows::{AssignWindows, millis};

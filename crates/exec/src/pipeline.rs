@@ -23,6 +23,7 @@ use crate::{
     feed::{ChangeBatch, ChangeReceiver, SubscriptionId},
     holds::Holds,
     journal::Journal,
+    memory::MemoryHolder,
     query::QueryGraph,
     rejects::ProcessingLog,
     shared::Shared,
@@ -70,6 +71,8 @@ pub struct Pipeline {
     pub(crate) unwritten: Vec<(StatePrefix, StateChanges)>,
     /// What the log keeps for a replay.
     pub(crate) holds: Holds,
+    /// What the steps take of the memory for state.
+    pub(crate) memory: MemoryHolder,
 }
 
 /// A persistent query with its result.
@@ -209,6 +212,8 @@ impl RunningQuery {
                 .into_iter()
                 .map(|counters| (counters.rows_in, counters.rows_out, counters.nanos))
                 .collect(),
+            memory: self.graph.memory().collect(),
+            table_bytes: self.table.as_ref().map_or(0, TableStore::memory),
         }
     }
 
@@ -436,6 +441,8 @@ impl Pipeline {
             late: 0,
             stopped_at: Vec::new(),
             operators: Vec::new(),
+            memory: Vec::new(),
+            table_bytes: 0,
         });
         let queries = self
             .queries

@@ -155,8 +155,8 @@ enum Background {
     Idle,
     /// It has begun and takes the state, some of it after each step.
     Saving(Box<CheckpointWork>),
-    /// It is written on a thread of its own.
-    Running(JoinHandle<()>),
+    /// It is written on a thread of its own, and takes so many bytes until then.
+    Running(JoinHandle<()>, usize),
 }
 
 struct PipelineThread {
@@ -260,6 +260,7 @@ impl PipelineThread {
         self.wait_for_commit()?;
         self.pipeline.append_step(output)?;
         self.commit_if_durable()?;
+        self.keep_to_budget()?;
         Ok(true)
     }
 

@@ -13,7 +13,7 @@ use crate::{
     delta::Delta,
     error::{ExecError, ExecResult},
     exchange::Exchange,
-    operator::{Operator, Rejected, StepContext},
+    operator::{Operator, Rejected, StateMemory, StepContext},
     operators::{
         Aggregate, AssignWindows, Filter, GroupOptions, Join, Project, Retime, SessionAggregate,
         SessionTimes, Unnest, millis,
@@ -193,6 +193,35 @@ impl QueryGraph {
     pub fn held(&self) -> usize {
         let operators = self.slots().filter_map(|slot| slot.operator.as_ref());
         operators.map(|operator| operator.held()).sum()
+    }
+
+    /// What each node keeps in memory, all its slots together.
+    pub fn memory(&self) -> impl Iterator<Item = StateMemory> {
+        self.nodes.iter().map(|node| {
+            let mut sum = StateMemory::default();
+            if let NodeKind::Slots(slots) = &node.kind {
+                let operators = slots.iter().filter_map(|slot| slot.operator.as_ref());
+                operators.for_each(|operator| sum += operator.memory());
+            }
+            sum
+        })
+    }
+
+    /// Lets each operator evict the same part of what it could: `wanted` bytes of `evictable`.
+    pub fn evict(&mut self, wanted: usize, evictable: usize) {
+        for running in &mut self.nodes {
+            let NodeKind::Slots(slots) = &mut running.kind else {
+                continue;
+            };
+            for operator in slots.iter_mut().filter_map(|slot| slot.operator.as_mut()) {
+                let memory = operator.memory();
+                let own = memory.bytes.saturating_sub(memory.unwritten);
+                let part = own as u128 * wanted as u128 / evictable.max(1) as u128;
+                if part > 0 {
+                    operator.evict(part as usize);
+                }
+            }
+        }
     }
 
     /// Runs one step, or a part of one: the changes of the sources through the graph once, in topological order. With `first`, operators that

@@ -41,7 +41,11 @@ impl Pipeline {
     /// Adds a query, caught up and visible when this returns. No step may be pending.
     pub fn create_query(&mut self, definition: PersistentQuery) -> ExecResult<()> {
         let query = self.new_query(definition)?;
-        self.take_in(CatchingUp::new(query, self.workers))
+        self.take_in(CatchingUp::new(
+            query,
+            self.workers,
+            self.shared.memory.holder(),
+        ))
     }
 
     /// The same, but a query that has much history to read is handed back, to catch up beside the steps before [`Self::take_in`].
@@ -57,7 +61,7 @@ impl Pipeline {
             .iter()
             .map(|(relation, ends)| records_between(&query.origin[relation], ends))
             .sum();
-        let catching_up = CatchingUp::new(query, self.workers);
+        let catching_up = CatchingUp::new(query, self.workers, self.shared.memory.holder());
         if catching_up.query.runs() && from_topics && left > self.options.catch_up_tail {
             return Ok(Some(catching_up));
         }

@@ -39,7 +39,7 @@ impl Pipeline {
         shared: Arc<Shared>,
         queries: Vec<PersistentQuery>,
     ) -> ExecResult<Self> {
-        let checkpoints = CheckpointStore::open(&options.state_dir)?;
+        let checkpoints = CheckpointStore::open(&options.state_dir, options.state_memory)?;
         let (state, manifest) = checkpoints.restore()?;
         let first_start = manifest.is_none();
         let manifest = manifest.unwrap_or_else(|| Manifest::new(0, Offset(0)));
@@ -50,6 +50,7 @@ impl Pipeline {
         let mut pipeline = Self {
             log,
             workers: Workers::new(options.workers),
+            memory: shared.memory.holder(),
             options,
             shared,
             checkpoints,
@@ -202,6 +203,7 @@ impl Pipeline {
             let output = self.run_step(cut)?;
             self.append_step(output)?;
             self.commit_step()?;
+            self.keep_to_budget(0);
             replay.replayed += 1;
         }
         Ok(replay)

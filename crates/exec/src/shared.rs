@@ -17,6 +17,7 @@ use crate::{
     cut::AppendGroups,
     engine::{QueryStatus, SourceStatus},
     error::{ExecError, ExecResult, with_causes},
+    memory::MemoryBudget,
     pipeline_thread::Event,
     snapshot::{Snapshot, SnapshotInner},
 };
@@ -37,6 +38,8 @@ pub struct Shared {
     pub(crate) groups: AppendGroups,
     next_subscription: AtomicU64,
     stopping: AtomicBool,
+    /// The memory for state.
+    pub(crate) memory: Arc<MemoryBudget>,
 }
 
 #[derive(Default)]
@@ -47,8 +50,8 @@ struct Published {
 }
 
 impl Shared {
-    /// Events go to the pipeline's thread.
-    pub fn new(events: mpsc::Sender<Event>) -> Self {
+    /// Events go to the pipeline's thread; queries have `state_memory` bytes for their state.
+    pub fn new(events: mpsc::Sender<Event>, state_memory: usize) -> Self {
         Self {
             events,
             input_signalled: AtomicBool::new(false),
@@ -59,6 +62,7 @@ impl Shared {
             groups: AppendGroups::default(),
             next_subscription: AtomicU64::new(1),
             stopping: AtomicBool::new(false),
+            memory: MemoryBudget::new(state_memory),
         }
     }
 

@@ -15,7 +15,7 @@ mod table;
 mod tests;
 
 pub use changes::StateChanges;
-pub use key::{StateId, StatePrefix};
+pub use key::{StateId, StatePrefix, key_order};
 pub use rocks::{BaseSnapshot, RocksState, SlotState};
 pub use run::Run;
 pub use table::{RowCodec, TableStore, TableVersion, difference};

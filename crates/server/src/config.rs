@@ -3,11 +3,13 @@
 //! Every setting is a flag, an environment variable and a key of the TOML file, in this order of precedence; the one declaration in
 //! [`Settings`] makes all three. [`Config`] is what is left after defaults and validation: nothing downstream checks a setting again.
 
+mod machine;
 mod units;
 
 use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
+use highwater_exec::EngineOptions;
 use serde::Deserialize;
 
 pub use units::{ByteSize, HumanDuration};
@@ -52,6 +54,9 @@ pub struct Settings {
     /// Section `[checkpoint]`.
     #[command(flatten)]
     pub checkpoint: CheckpointSettings,
+    /// Section `[state]`.
+    #[command(flatten)]
+    pub state: StateSettings,
     /// Section `[push]`.
     #[command(flatten)]
     pub push: PushSettings,
@@ -129,6 +134,20 @@ pub struct CheckpointSettings {
     pub interval: Option<HumanDuration>,
 }
 
+/// Settings of what queries keep.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StateSettings {
+    /// Memory for the state of continuous queries; what does not fit is read from disk when it is needed [default: half of the machine's memory]
+    #[arg(
+        id = "state.memory",
+        long = "state-memory",
+        env = "HIGHWATER_STATE_MEMORY",
+        value_name = "SIZE"
+    )]
+    pub memory: Option<ByteSize>,
+}
+
 /// Settings of push queries.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -185,6 +204,9 @@ pub struct Config {
     pub exec_workers: NonZeroUsize,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
+    /// Memory for the state of continuous queries. Half of the machine's by default: the other half is for the operating system's cache, which
+    /// makes what does not fit quick to read, for the rows of the running step, and for pull queries.
+    pub state_memory: usize,
     /// Bound on what waits for one push reader.
     pub push_buffer_bytes: usize,
 }
@@ -238,6 +260,9 @@ pub enum ConfigError {
 const MAX_PARTITIONS: u32 = 1024;
 /// Below this a segment would hold less than one full batch.
 const MIN_SEGMENT_BYTES: u64 = 1 << 20;
+/// The bounds of `state.memory`: with less, a step of the default size does not fit.
+const MIN_STATE_MEMORY: usize = 16 << 20;
+const MAX_STATE_MEMORY: usize = 1 << 46;
 /// Kafka's index entries hold signed 32-bit positions.
 const MAX_SEGMENT_BYTES: u64 = i32::MAX as u64;
 
@@ -278,6 +303,9 @@ impl Settings {
             checkpoint: CheckpointSettings {
                 interval: self.checkpoint.interval.or(fallback.checkpoint.interval),
             },
+            state: StateSettings {
+                memory: self.state.memory.or(fallback.state.memory),
+            },
             push: PushSettings {
                 buffer_bytes: self.push.buffer_bytes.or(fallback.push.buffer_bytes),
             },
@@ -315,6 +343,10 @@ impl Settings {
                 .checkpoint
                 .interval
                 .map_or(Duration::from_secs(10), |HumanDuration(time)| time),
+            state_memory: self
+                .state
+                .memory
+                .map_or_else(half_of_memory, |ByteSize(bytes)| bytes as usize),
             push_buffer_bytes: self
                 .push
                 .buffer_bytes
@@ -364,6 +396,12 @@ impl Config {
             1 << 16..=1 << 34,
             "between 64KiB and 16GiB",
         )?;
+        in_range(
+            "state.memory",
+            self.state_memory,
+            MIN_STATE_MEMORY..=MAX_STATE_MEMORY,
+            "between 16MiB and 64TiB",
+        )?;
         in_range("workers", self.workers, 1..=1024, "between 1 and 1024")?;
         in_range(
             "exec.workers",
@@ -390,6 +428,13 @@ fn in_range<T: PartialOrd + ToString>(
     })
 }
 
+fn half_of_memory() -> usize {
+    let half = machine::memory().map(|bytes| (bytes / 2) as usize);
+    half.map_or(EngineOptions::STATE_MEMORY, |half| {
+        half.clamp(MIN_STATE_MEMORY, MAX_STATE_MEMORY)
+    })
+}
+
 fn cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
@@ -406,7 +451,7 @@ mod tests {
     fn a_file_reaches_every_section() {
         let settings = file(
             "data = '/var/lib/highwater'\nlisten = '127.0.0.1:1'\nworkers = 3\n[log]\nfsync = 'interval'\nsegment_bytes = '8MiB'\n\
-             [step]\nmax_rows = 7\n[exec]\nworkers = 5\n[checkpoint]\ninterval = '2s'\n[push]\nbuffer_bytes = 100000\n",
+             [step]\nmax_rows = 7\n[exec]\nworkers = 5\n[checkpoint]\ninterval = '2s'\n[state]\nmemory = '3GiB'\n[push]\nbuffer_bytes = 100000\n",
         )
         .expect("valid file");
         let config = settings.validate().expect("valid settings");
@@ -416,6 +461,7 @@ mod tests {
         assert_eq!(config.segment_bytes, 8 << 20);
         assert_eq!(config.step_max_rows, 7);
         assert_eq!(config.checkpoint_interval, Duration::from_secs(2));
+        assert_eq!(config.state_memory, 3 << 30);
         assert_eq!(config.push_buffer_bytes, 100_000);
         assert_eq!((config.workers, config.exec_workers.get()), (3, 5));
     }
@@ -459,6 +505,14 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "default_partitions must be between 1 and 1024, not 0"
+        );
+        let error = file("[state]\nmemory = '1MiB'")
+            .expect("valid")
+            .validate()
+            .expect_err("too little memory");
+        assert_eq!(
+            error.to_string(),
+            "state.memory must be between 16MiB and 64TiB, not 1048576"
         );
     }
 }

@@ -81,6 +81,7 @@ impl LocalServer {
             step_max_rows: options.step_max_rows,
             workers: NonZeroUsize::MIN,
             checkpoint_interval: CHECKPOINT_INTERVAL,
+            state_memory: EngineOptions::STATE_MEMORY,
             processing_log_topic: PROCESSING_LOG_TOPIC.to_owned(),
         };
         let planner = Planner::new(config.default_partitions);

@@ -24,7 +24,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use highwater_server::config::{ExecSettings, Settings};
+use highwater_server::config::{ByteSize, ExecSettings, Settings, StateSettings};
 use highwater_storage_log::tools::bench::meter::Meter;
 use tokio_postgres::Client;
 
@@ -65,6 +65,9 @@ pub struct NexmarkArgs {
     /// Threads that share the work of a step [default: the number of cores]
     #[arg(long, value_name = "N")]
     pub workers: Option<NonZeroUsize>,
+    /// Memory for the state of the queries [default: half of the machine's memory]
+    #[arg(long, value_name = "SIZE")]
+    pub state_memory: Option<ByteSize>,
     /// Which of all possible events
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub seed: u64,
@@ -106,7 +109,7 @@ fn measure_and_print(args: &NexmarkArgs, queries: &[Query]) -> Result<Report> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let loaded = load::load(folder, &set)?;
 
-    let mut report = Report::begin(loaded);
+    let mut report = Report::begin(loaded, args.state_memory);
     report.limits(limits::measure(&set)?);
     report.disk(limits::disk(folder, DISK_SAMPLE)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -146,6 +149,9 @@ async fn measure_all(
     let settings = Settings {
         exec: ExecSettings {
             workers: args.workers,
+        },
+        state: StateSettings {
+            memory: args.state_memory,
         },
         ..Settings::default()
     };
@@ -199,6 +205,7 @@ async fn measure(
     let state = folder.join("state");
     let before = files(&state)?;
     forget_peak_memory();
+    let memory_before = peak_memory();
     let meter = Meter::start();
     client.batch_execute(&query.create).await.map_err(told)?;
     // Under freshness = 'strong' this waits for a step that covers all events.
@@ -241,6 +248,7 @@ async fn measure(
         cpu: taken.cpu,
         rows,
         state_bytes,
+        memory_before,
         peak_memory,
         matches,
     })
@@ -277,6 +285,7 @@ mod tests {
             repeat: 1,
             partitions: 3,
             workers: None,
+            state_memory: None,
             seed: 7,
             disorder: 40,
             data: None,
@@ -303,6 +312,18 @@ mod tests {
             assert_eq!(line["matches"], true, "{line}");
             assert!(line["rows"].as_u64() > Some(0), "{line}");
         }
+    }
+
+    #[test]
+    fn a_query_has_the_same_result_in_little_memory() {
+        let queries = chosen(&["q16".into(), "q18".into(), "g10m".into()]).expect("all are there");
+        let args = NexmarkArgs {
+            events: 60_000,
+            state_memory: Some(ByteSize(16 << 20)),
+            ..few_events()
+        };
+        let report = measure_and_print(&args, &queries).expect("all queries run");
+        assert_eq!(report.wrong().collect::<Vec<_>>(), Vec::<&str>::new());
     }
 
     #[test]

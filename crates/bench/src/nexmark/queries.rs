@@ -34,11 +34,12 @@ pub(super) struct Query {
 }
 
 /// Numbers of keys of the plain GROUP BY, with the names of these queries.
-const KEYS: [(&str, u64); 4] = [
+const KEYS: [(&str, u64); 5] = [
     ("g100", 100),
     ("g10k", 10_000),
     ("g1m", 1_000_000),
     ("g10m", 10_000_000),
+    ("g100m", 100_000_000),
 ];
 
 /// All queries, in the order in which they run.
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn the_queries_of_the_benchmark_are_there_once() {
         let names: Vec<String> = all().into_iter().map(|query| query.name).collect();
-        let expected = "q0 q1 q2 q10 q11 q12 q14 q15 q16 q17 q18 q21 q22 g100 g10k g1m g10m";
+        let expected = "q0 q1 q2 q10 q11 q12 q14 q15 q16 q17 q18 q21 q22 g100 g10k g1m g10m g100m";
         assert_eq!(names.join(" "), expected);
     }
 }

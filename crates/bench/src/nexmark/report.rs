@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
+use highwater_server::config::ByteSize;
 use serde::Serialize;
 
 use super::{
@@ -23,6 +24,8 @@ pub(super) struct Measured {
     pub(super) rows: u64,
     /// Bytes of state and checkpoint on disk.
     pub(super) state_bytes: u64,
+    /// Memory of the process when it began.
+    pub(super) memory_before: u64,
     /// Most memory of the process while it ran.
     pub(super) peak_memory: u64,
     /// Whether the batch engine has the same result, if that was asked.
@@ -48,13 +51,15 @@ struct Line {
 pub(super) struct Report {
     #[serde(flatten)]
     pub(super) loaded: Loaded,
+    /// Bytes for the state of the queries, if they were given.
+    state_memory: Option<u64>,
     limits: Option<Limits>,
     disk: Option<DiskLimits>,
     queries: Vec<Line>,
 }
 
 impl Report {
-    pub(super) fn begin(loaded: Loaded) -> Self {
+    pub(super) fn begin(loaded: Loaded, state_memory: Option<ByteSize>) -> Self {
         println!(
             "{} events, of which {} are bids, {:.0} MB of JSON in {} partitions\n",
             loaded.set.events,
@@ -62,10 +67,15 @@ impl Report {
             loaded.bid_bytes as f64 / 1e6,
             loaded.set.partitions
         );
+        let state_memory = state_memory.map(|ByteSize(bytes)| bytes);
+        if let Some(bytes) = state_memory {
+            println!("{:.0} MB for state\n", bytes as f64 / 1e6);
+        }
         println!("query    M bids/s  M bids/s    MB/s   of       rows out  state  peak result");
         println!("             wall       CPU     CPU  bare                   MB    MB");
         Self {
             loaded,
+            state_memory,
             limits: None,
             disk: None,
             queries: Vec::new(),
@@ -100,6 +110,14 @@ impl Report {
             measured,
         };
         println!("{}", line.text());
+        if self.state_memory.is_some() {
+            let grown = measured.peak_memory.saturating_sub(measured.memory_before);
+            println!(
+                "{:>68} {:>5.0}",
+                "of the peak, what the process did not have before",
+                grown as f64 / 1e6
+            );
+        }
         self.queries.push(line);
     }
 

@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::small_bytes::SmallBytes;
+use super::{heap::HeapBytes, small_bytes::SmallBytes};
 
 /// See the module.
 #[derive(Default)]
@@ -15,6 +15,8 @@ pub struct Groups {
     hasher: DefaultHashBuilder,
     entries: Vec<Entry>,
     free: Vec<u32>,
+    /// Of the keys that are not part of their entries.
+    heap: HeapBytes,
 }
 
 /// A group. Half a cache line, so that finding one costs one access to memory beside the table's.
@@ -23,7 +25,13 @@ struct Entry {
     key: SmallBytes,
 }
 
+/// What the table has for a group: a number and a byte of its hash, at a load between seven sixteenths and seven eighths.
+const TABLE_BYTES: usize = 8;
+
 impl Groups {
+    /// Bytes that a group takes here, beside a key that is too long for its entry.
+    pub const GROUP_BYTES: usize = size_of::<Entry>() + TABLE_BYTES;
+
     /// The group of `key`, and whether it was made now.
     pub fn intern(&mut self, key: &[u8]) -> (u32, bool) {
         let hash = self.hasher.hash_one(key);
@@ -34,6 +42,7 @@ impl Groups {
         }) {
             return (group, false);
         }
+        self.heap.add(SmallBytes::apart(key.len()));
         let entry = Entry {
             hash,
             key: SmallBytes::new(key),
@@ -59,6 +68,7 @@ impl Groups {
         let hash = self.entries[group as usize].hash;
         if let Ok(entry) = self.table.find_entry(hash, |&other| other == group) {
             entry.remove();
+            self.heap.subtract(SmallBytes::apart(self.key(group).len()));
             self.entries[group as usize].key = SmallBytes::new(&[]);
             self.free.push(group);
         }
@@ -67,6 +77,35 @@ impl Groups {
     /// The key of a group.
     pub fn key(&self, group: u32) -> &[u8] {
         self.entries[group as usize].key.bytes()
+    }
+
+    /// A group gets another number, which is free.
+    pub fn renumber(&mut self, from: u32, to: u32) {
+        let hash = self.entries[from as usize].hash;
+        if let Some(group) = self.table.find_mut(hash, |&group| group == from) {
+            *group = to;
+            self.entries.swap(from as usize, to as usize);
+        }
+    }
+
+    /// Forgets the numbers that no group has, of which none may be below [`Self::len`].
+    pub fn forget_free_numbers(&mut self) {
+        self.entries.truncate(self.table.len());
+        self.entries.shrink_to_fit();
+        self.free = Vec::new();
+        let entries = &self.entries;
+        self.table
+            .shrink_to(0, |&group| entries[group as usize].hash);
+    }
+
+    /// Number of groups.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes of keys that are too long for their entries.
+    pub fn heap_bytes(&self) -> usize {
+        self.heap.get()
     }
 
     /// One more than the highest number in use so far.
@@ -91,6 +130,22 @@ mod tests {
         assert_eq!(groups.key(0), b"c");
         assert_eq!(groups.capacity(), 3);
     }
+    #[test]
+    fn groups_close_ranks() {
+        let mut groups = Groups::default();
+        for key in [b"a", b"b", b"c", b"d"] {
+            groups.intern(key);
+        }
+        groups.remove(1);
+        groups.remove(2);
+        groups.renumber(3, 1);
+        groups.forget_free_numbers();
+        assert_eq!((groups.len(), groups.capacity()), (2, 2));
+        assert_eq!(groups.intern(b"d"), (1, false));
+        assert_eq!(groups.intern(b"b"), (2, true));
+        assert_eq!([0, 1, 2].map(|group| groups.key(group)), [b"a", b"d", b"b"]);
+    }
+
     #[test]
     fn keys_of_any_length_are_told_apart() {
         let mut groups = Groups::default();

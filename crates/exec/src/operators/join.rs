@@ -21,7 +21,7 @@ use self::{index::JoinIndex, output::JoinOutput};
 use crate::{
     delta::Delta,
     error::ExecResult,
-    operator::{Operator, StepContext},
+    operator::{Operator, StateMemory, StepContext},
     state::StateChanges,
 };
 
@@ -177,6 +177,14 @@ impl Operator for Join {
 
     fn held(&self) -> usize {
         self.pending.iter().flatten().map(Delta::rows).sum()
+    }
+
+    fn memory(&self) -> StateMemory {
+        self.index.memory()
+    }
+
+    fn evict(&mut self, bytes: usize) -> usize {
+        self.index.evict(bytes)
     }
 
     fn checkpoint(&mut self, changes: &mut StateChanges) {

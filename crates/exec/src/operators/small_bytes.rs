@@ -1,5 +1,7 @@
 //! A byte string that never changes; a short one stands where it is owned.
 
+use super::heap::block;
+
 /// Bytes that need no memory of their own: two numbers in byte form, or a short text.
 pub const INLINE: usize = 22;
 
@@ -21,6 +23,14 @@ impl SmallBytes {
         Self::Inline {
             len: value.len() as u8,
             bytes,
+        }
+    }
+
+    /// About how much memory a string of `len` bytes takes beside this.
+    pub fn apart(len: usize) -> usize {
+        match len {
+            0..=INLINE => 0,
+            _ => block(len),
         }
     }
 

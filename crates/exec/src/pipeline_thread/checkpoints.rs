@@ -47,7 +47,7 @@ impl PipelineThread {
             return CHECKPOINT_RETRY;
         }
         match self.background {
-            Background::Running(_) => self.pipeline.options.checkpoint_interval,
+            Background::Running(..) => self.pipeline.options.checkpoint_interval,
             Background::Saving(_) => Duration::ZERO,
             Background::Idle => self
                 .pipeline
@@ -75,6 +75,33 @@ impl PipelineThread {
         Ok(())
     }
 
+    /// Keeps the steps to their memory: evicts, begins a checkpoint when much waits to be written, and waits for it when the steps are too far
+    /// ahead of it.
+    pub(super) fn keep_to_budget(&mut self) -> ExecResult<()> {
+        let saving = self.saving();
+        let unwritten = self.pipeline.keep_to_budget(saving);
+        let idle = matches!(self.background, Background::Idle);
+        if idle && self.pipeline.memory.should_write(unwritten) {
+            return self.begin_checkpoint();
+        }
+        if !idle && self.pipeline.memory.should_wait(saving + unwritten) {
+            // One that cannot be written at present is waited for no longer: steps go on as long as there is memory at all.
+            if let Ok(()) = self.wait_for_checkpoint()? {
+                self.pipeline.keep_to_budget(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that the checkpoint under way takes.
+    fn saving(&self) -> usize {
+        match &self.background {
+            Background::Idle => 0,
+            Background::Saving(work) => work.memory(),
+            Background::Running(_, bytes) => *bytes,
+        }
+    }
+
     /// Lets a checkpoint that has begun take so many more groups, and writes it once it has all; answers whether there was one.
     pub(super) fn save_some(&mut self, groups: usize) -> ExecResult<bool> {
         match std::mem::replace(&mut self.background, Background::Idle) {
@@ -94,6 +121,7 @@ impl PipelineThread {
     }
 
     fn write_in_background(&mut self, work: CheckpointWork) -> ExecResult<()> {
+        let bytes = work.memory();
         let store = self.pipeline.checkpoints.clone();
         let state = self.pipeline.state.clone();
         let log = Arc::clone(&self.pipeline.log);
@@ -124,7 +152,7 @@ impl PipelineThread {
                 path: "checkpoint thread".into(),
                 source,
             })?;
-        self.background = Background::Running(thread);
+        self.background = Background::Running(thread, bytes);
         Ok(())
     }
 
@@ -139,7 +167,7 @@ impl PipelineThread {
 
     /// Until its thread is gone, a checkpoint holds the state database open.
     pub(super) fn join_checkpoint(&mut self) {
-        if let Background::Running(thread) =
+        if let Background::Running(thread, _) =
             std::mem::replace(&mut self.background, Background::Idle)
         {
             join(thread);

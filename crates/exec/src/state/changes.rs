@@ -5,7 +5,7 @@
 //!
 //! INVARIANT: dropped ranges stand before everything else; of several changes to one key the last counts.
 
-use super::key::key_order;
+use super::key::{ORDER_BYTES, key_order};
 
 /// See the module. Keys are without the prefix.
 #[derive(Debug, Default)]
@@ -80,6 +80,13 @@ impl StateChanges {
     /// Bytes of all keys and values.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Bytes that it takes in memory, with what putting it into key order will take.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.entries.len() * ORDER_BYTES
     }
 
     /// The dropped ranges: from the first key on, below the second.

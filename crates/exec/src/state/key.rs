@@ -118,6 +118,9 @@ fn leading(key: &[u8]) -> u128 {
 /// Bits of a position beside the leading bytes of its key.
 const POSITION_BITS: u32 = 32;
 
+/// Bytes that [`key_order`] takes for a key while it sorts.
+pub const ORDER_BYTES: usize = size_of::<u128>() + size_of::<usize>();
+
 /// The positions `0..count` in the order of their keys, those of equal keys in their own order.
 ///
 /// What is sorted is one number for each: twelve leading bytes of the key and the position, so that few comparisons read a key.

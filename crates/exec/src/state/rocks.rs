@@ -4,8 +4,9 @@ use std::{path::Path, sync::Arc};
 
 use highwater_planner::catalog::QueryId;
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, ReadOptions,
-    WriteBatch, WriteOptions, checkpoint::Checkpoint,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME, Direction,
+    IteratorMode, Options, ReadOptions, WriteBatch, WriteBufferManager, WriteOptions,
+    checkpoint::Checkpoint,
 };
 use self_cell::self_cell;
 
@@ -20,8 +21,26 @@ use crate::error::{ExecError, ExecResult};
 /// memtable does.
 pub(super) const SORTED_FILE_MIN_BYTES: usize = 1 << 20;
 
-/// Bytes of uncompressed blocks that reads keep in memory.
-const BLOCK_CACHE_BYTES: usize = 128 << 20;
+/// The part of the memory for state that goes to blocks, indexes and filters of the database.
+const CACHE_SHARE: usize = 4;
+
+/// Bounds of that part: a few blocks of each file, and what is better left to the operating system's cache.
+const CACHE_BYTES: std::ops::RangeInclusive<usize> = 4 << 20..=1 << 30;
+
+/// The part for what waits in memtables, and its bounds: less than a megabyte of each change goes there.
+const MEMTABLE_SHARE: usize = 32;
+const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=32 << 20;
+
+/// The part that is read ahead of each file that is merged, and its bounds: there are some dozens of them at a time.
+const READ_AHEAD_SHARE: usize = 512;
+const READ_AHEAD_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=2 << 20;
+
+/// Files that wait in the first level before they are merged into the next. A checkpoint that finds keys of its range there already adds one for each slot and
+/// table; merging each by itself would cost more than all else, while a look-up that finds a few more filters costs little.
+const LEVEL_ZERO_FILES: i32 = 20;
+
+/// Keys that are looked up at a time: the blocks that hold them stay in memory meanwhile.
+const LOOKED_UP: usize = 512;
 
 /// Bits a key in the Bloom filters: about one false hit in a hundred.
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
@@ -50,21 +69,42 @@ self_cell!(
 pub struct BaseSnapshot(SnapshotCell);
 
 impl RocksState {
-    /// Opens or makes the database in `path`.
-    pub fn open(path: &Path) -> ExecResult<Self> {
+    /// Opens or makes the database in `path`. It takes about a third of `memory`, and leaves the rest to what operators and tables keep.
+    pub fn open(path: &Path, memory: usize) -> ExecResult<Self> {
+        let cache = Cache::new_lru_cache(within(memory / CACHE_SHARE, CACHE_BYTES));
+        let memtable = within(memory / MEMTABLE_SHARE, MEMTABLE_BYTES);
         let mut blocks = BlockBasedOptions::default();
-        blocks.set_block_cache(&Cache::new_lru_cache(BLOCK_CACHE_BYTES));
+        blocks.set_block_cache(&cache);
+        // Indexes and filters count too: with many keys they are much.
+        blocks.set_cache_index_and_filter_blocks(true);
+        blocks.set_cache_index_and_filter_blocks_with_high_priority(true);
+        blocks.set_pin_top_level_index_and_filter(true);
         blocks.set_bloom_filter(BLOOM_BITS_PER_KEY, false);
+        blocks.set_optimize_filters_for_memory(true);
         blocks.set_format_version(5);
         let mut options = Options::default();
+        options.set_write_buffer_size(memtable);
+        options.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager_with_cache(
+            2 * memtable,
+            false,
+            cache,
+        ));
         options.create_if_missing(true);
         options.set_block_based_table_factory(&blocks);
+        options.set_level_zero_file_num_compaction_trigger(LEVEL_ZERO_FILES);
+        options.set_level_zero_slowdown_writes_trigger(3 * LEVEL_ZERO_FILES);
+        options.set_level_zero_stop_writes_trigger(4 * LEVEL_ZERO_FILES);
+        options.set_compaction_readahead_size(within(memory / READ_AHEAD_SHARE, READ_AHEAD_BYTES));
         options.set_compression_type(DBCompressionType::Lz4);
         options.set_max_background_jobs(2);
         options.set_max_open_files(256);
         options.set_keep_log_file_num(2);
         options.set_paranoid_checks(true);
-        let db = DB::open(&options, path)?;
+        let db = DB::open_cf_with_opts(
+            &options,
+            path,
+            [(DEFAULT_COLUMN_FAMILY_NAME, options.clone())],
+        )?;
         Ok(Self {
             db: Arc::new(db),
             sorted_files: Arc::new(SortedFileFolder::new(path, options)?),
@@ -209,6 +249,10 @@ impl BaseSnapshot {
     }
 }
 
+fn within(bytes: usize, bounds: std::ops::RangeInclusive<usize>) -> usize {
+    bytes.clamp(*bounds.start(), *bounds.end())
+}
+
 /// The durable state of one slot of one operator.
 #[derive(Clone, Copy)]
 pub struct SlotState<'a> {
@@ -220,6 +264,43 @@ impl SlotState<'_> {
     /// The value of `key` as of the last checkpoint.
     pub fn get(&self, key: &[u8]) -> ExecResult<Option<Vec<u8>>> {
         Ok(self.state.db.get(self.prefix.key(key))?)
+    }
+
+    /// Looks up many keys, which stand in key order, and calls `found` with the position and the value of each that is there.
+    pub fn get_sorted<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        mut found: impl FnMut(usize, &[u8]) -> ExecResult<()>,
+    ) -> ExecResult<()> {
+        let db = &self.state.db;
+        let family = db.cf_handle(DEFAULT_COLUMN_FAMILY_NAME).ok_or_else(|| {
+            ExecError::Internal("the state database lacks its column family".into())
+        })?;
+        let (mut keys, mut first) = (keys.peekable(), 0);
+        // Whole keys, back to back.
+        let (mut whole, mut ends) = (Vec::new(), Vec::with_capacity(LOOKED_UP));
+        while keys.peek().is_some() {
+            whole.clear();
+            ends.clear();
+            for key in keys.by_ref().take(LOOKED_UP) {
+                whole.extend_from_slice(self.prefix.bytes());
+                whole.extend_from_slice(key);
+                ends.push(whole.len());
+            }
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            let slices: Vec<&[u8]> = starts
+                .zip(&ends)
+                .map(|(start, end)| &whole[start..*end])
+                .collect();
+            let values = db.batched_multi_get_cf(&family, &slices, true);
+            for (position, value) in values.into_iter().enumerate() {
+                if let Some(value) = value? {
+                    found(first + position, &value)?;
+                }
+            }
+            first += ends.len();
+        }
+        Ok(())
     }
 
     /// The values of many keys, in their order.

@@ -125,6 +125,12 @@ impl Run {
         low
     }
 
+    /// Bytes that it takes in memory.
+    pub fn memory(&self) -> usize {
+        let ends = (self.key_ends.len() + self.value_ends.len()) * size_of::<usize>();
+        self.byte_len() + ends + self.present.len()
+    }
+
     /// Bytes of all keys and values.
     pub fn byte_len(&self) -> usize {
         self.keys.len() + self.values.len()

@@ -243,6 +243,11 @@ impl TableStore {
         self.rows
     }
 
+    /// Bytes of the runs that are in memory.
+    pub fn memory(&self) -> usize {
+        self.runs.iter().map(|run| run.memory()).sum()
+    }
+
     /// Takes the changes of one step. Of a key's changes a +1 decides, else the key goes.
     pub fn apply(&mut self, deltas: &[&Delta], workers: Workers) -> ExecResult<()> {
         let rows = deltas.iter().map(|delta| delta.rows()).sum();

@@ -95,12 +95,15 @@ fn leftovers(folder: &Path) -> usize {
         .count()
 }
 
+/// More than any test needs.
+const MEMORY: usize = 64 << 20;
+
 #[test]
 fn what_is_written_is_there_however_much_it_is() {
     let mut random = StdRng::seed_from_u64(7);
     let folder = tempfile::tempdir().expect("a folder");
     let live = folder.path().join("live");
-    let state = RocksState::open(&live).expect("it opens");
+    let state = RocksState::open(&live, MEMORY).expect("it opens");
     let prefixes = [operator(1, 0), operator(1, 1), table(1), operator(2, 0)];
     let mut models = vec![Model::new(); prefixes.len()];
     let mut snapshots: Vec<(Arc<BaseSnapshot>, Vec<Model>)> = Vec::new();
@@ -138,7 +141,7 @@ fn what_is_written_is_there_however_much_it_is() {
     assert_eq!(state.queries().expect("readable"), [QueryId(2)]);
     drop(snapshots);
     drop(state);
-    let restored = RocksState::open(&copy).expect("it opens");
+    let restored = RocksState::open(&copy, MEMORY).expect("it opens");
     for (prefix, model) in prefixes.iter().zip(&models) {
         assert!(stored(&restored, *prefix) == *model, "the checkpoint");
     }
@@ -150,7 +153,7 @@ fn what_is_written_is_there_however_much_it_is() {
 fn changes_that_cannot_be_written_leave_no_files_and_can_be_written_again() {
     let mut random = StdRng::seed_from_u64(8);
     let folder = tempfile::tempdir().expect("a folder");
-    let state = RocksState::open(folder.path()).expect("it opens");
+    let state = RocksState::open(folder.path(), MEMORY).expect("it opens");
     let sorted = folder.path().join("sorted");
     let mut model = Model::new();
     let changes = vec![(

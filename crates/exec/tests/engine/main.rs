@@ -2,6 +2,7 @@
 //! DataFusion's batch engine answers for the same query over the same rows.
 
 mod faults;
+mod memory;
 mod oracle;
 mod transactions;
 mod workers;
@@ -122,14 +123,18 @@ fn random_rows(random: &mut StdRng) -> Vec<Row> {
 #[test]
 fn continuous_results_equal_the_batch_answer() {
     for seed in 0..cases() {
-        run_history(seed);
+        run_history(seed, None);
     }
 }
 
-fn run_history(seed: u64) {
+/// Runs a random history, with little memory for state if so many bytes are given.
+fn run_history(seed: u64, state_memory: Option<usize>) {
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let mut world = World::new(random.random_range(1..5), random.random_range(1..100));
+    if let Some(bytes) = state_memory {
+        world.restart_with_state_memory(bytes);
+    }
     world.create("CREATE STREAM bids (bidder BIGINT, channel VARCHAR, price BIGINT, at TIMESTAMP) WITH (timestamp = 'at')");
     let mut later: Vec<_> = QUERIES.iter().collect();
     for _ in 0..random.random_range(5..25) {

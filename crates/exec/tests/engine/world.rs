@@ -74,6 +74,8 @@ pub struct World {
     folder: TempDir,
     step_max_rows: usize,
     workers: NonZero<usize>,
+    state_memory: usize,
+    checkpoint_interval: Duration,
     partitions: u32,
     relations: Relations,
     queries: Vec<PersistentQuery>,
@@ -134,6 +136,8 @@ impl World {
             folder: TempDir::new().expect("a folder"),
             step_max_rows,
             workers: NonZero::<usize>::MIN,
+            state_memory: EngineOptions::STATE_MEMORY,
+            checkpoint_interval: Duration::from_millis(20),
             partitions,
             relations: Relations::default(),
             queries: Vec::new(),
@@ -152,7 +156,8 @@ impl World {
             catch_up_tail: 10,
             step_max_rows: self.step_max_rows,
             workers: self.workers,
-            checkpoint_interval: Duration::from_millis(20),
+            checkpoint_interval: self.checkpoint_interval,
+            state_memory: self.state_memory,
             processing_log_topic: PROCESSING_LOG.into(),
         };
         let log = Arc::clone(&self.log) as Arc<dyn Log>;
@@ -170,6 +175,18 @@ impl World {
             .expect("the engine runs")
             .stop()
             .expect("a clean stop");
+    }
+
+    /// A clean stop and a start with so many bytes for state.
+    pub fn restart_with_state_memory(&mut self, bytes: usize) {
+        self.state_memory = bytes;
+        self.restart();
+    }
+
+    /// A clean stop and a start with so much time between checkpoints.
+    pub fn restart_with_checkpoints_every(&mut self, interval: Duration) {
+        self.checkpoint_interval = interval;
+        self.restart();
     }
 
     /// A clean stop and a start with so many threads for a step.
@@ -742,6 +759,15 @@ impl World {
         status.expect("a query's status").state
     }
 
+    /// Groups of a query that are in memory, as last told.
+    pub fn groups_in_memory(&self, name: &str) -> usize {
+        let id = self.query(name);
+        let status = self.engine().queries();
+        let status = status.into_iter().find(|status| status.id == id);
+        let memory = status.expect("a query's status").memory;
+        memory.iter().map(|operator| operator.groups).sum()
+    }
+
     pub fn delete_topic(&mut self, topic: &str) {
         self.log.delete_topic(topic).expect("a topic");
     }
@@ -839,6 +865,12 @@ impl World {
         self.engine()
             .snapshot_covering(&written, Duration::from_secs(20))
             .expect("a step that covers the rows")
+    }
+
+    /// Waits until a table covers everything inserted.
+    pub fn wait_for(&self, name: &str) {
+        let relation = &self.relations.0[name];
+        self.settle().table(relation.id).expect("a kept table");
     }
 
     /// The sorted rows of a table that covers everything inserted.

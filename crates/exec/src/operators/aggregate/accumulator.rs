@@ -22,7 +22,10 @@ use super::{
     one_value::OneValue,
     sum::{AvgDecimal, AvgFloat, SumDecimal, SumFloat, SumInteger},
 };
-use crate::error::{ExecError, ExecResult};
+use crate::{
+    error::{ExecError, ExecResult},
+    operators::group_array::fit,
+};
 
 /// The rows of one batch as an accumulator sees them.
 #[derive(Clone, Copy)]
@@ -94,7 +97,7 @@ impl Input<'_> {
 
 /// One aggregate call over all groups.
 pub trait Accumulator: Send {
-    /// Makes room for groups below `groups`; new ones are empty.
+    /// Makes room for groups below `groups`, of which new ones are empty, or gives back the room of those that are not.
     fn resize(&mut self, groups: usize);
 
     /// Folds rows in, or takes them back where the diff is -1.
@@ -106,8 +109,16 @@ pub trait Accumulator: Send {
     /// Folds what is in one group into another; the first keeps it until it is emptied.
     fn merge(&mut self, into: u32, from: u32);
 
-    /// Empties a group.
+    /// Empties a group, and gives back what it took beside the arrays.
     fn reset(&mut self, group: u32);
+
+    /// Bytes that a group takes in the arrays, whatever is in it.
+    fn group_bytes(&self) -> usize;
+
+    /// About how many bytes all groups take beside the arrays.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
 
     /// Appends a group's state.
     fn save(&self, group: u32, out: &mut Vec<u8>);
@@ -296,7 +307,7 @@ struct Count {
 
 impl Accumulator for Count {
     fn resize(&mut self, groups: usize) {
-        self.counts.resize(groups, 0);
+        fit(&mut self.counts, groups);
     }
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
@@ -316,6 +327,10 @@ impl Accumulator for Count {
 
     fn reset(&mut self, group: u32) {
         self.counts[group as usize] = 0;
+    }
+
+    fn group_bytes(&self) -> usize {
+        size_of::<i64>()
     }
 
     fn save(&self, group: u32, out: &mut Vec<u8>) {

@@ -25,6 +25,14 @@ macro_rules! delegate_state {
             self.inner.reset(group);
         }
 
+        fn group_bytes(&self) -> usize {
+            self.inner.group_bytes()
+        }
+
+        fn heap_bytes(&self) -> usize {
+            self.inner.heap_bytes()
+        }
+
         fn save(&self, group: u32, out: &mut Vec<u8>) {
             self.inner.save(group, out);
         }

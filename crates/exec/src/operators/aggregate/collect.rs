@@ -18,7 +18,13 @@ use super::{
     accumulator::{Accumulator, Input, read, read_bytes, write_bytes},
     ordered_bytes::OrderedBytes,
 };
-use crate::error::{ExecError, ExecResult};
+use crate::{
+    error::{ExecError, ExecResult},
+    operators::{
+        group_array::fit,
+        heap::{HeapBytes, block},
+    },
+};
 
 /// Which of a group's values are its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +51,24 @@ pub struct Collect {
     single: bool,
     element: Option<FieldRef>,
     bytes: OrderedBytes,
-    groups: Vec<Vec<Box<[u8]>>>,
+    groups: Vec<Values>,
+    heap: HeapBytes,
+}
+
+/// The values of a group.
+type Values = Vec<Box<[u8]>>;
+
+/// Bytes of the list, without those of its values.
+fn list_bytes(values: &Values) -> usize {
+    block(values.capacity() * size_of::<Box<[u8]>>())
+}
+
+/// Lets the last value go if there are more than `count`; answers its bytes.
+fn cut(values: &mut Values, count: usize) -> usize {
+    if values.len() <= count {
+        return 0;
+    }
+    values.pop().map_or(0, |last| block(last.len()))
 }
 
 impl Collect {
@@ -70,11 +93,14 @@ impl Collect {
             element,
             bytes: OrderedBytes::new(argument)?,
             groups: Vec::new(),
+            heap: HeapBytes::default(),
         })
     }
 
     fn add(&mut self, group: usize, value: &[u8]) {
         let values = &mut self.groups[group];
+        let (list, length) = (list_bytes(values), values.len());
+        let mut replaced = 0;
         match self.choice {
             _ if self.changing => values.push(value.into()),
             Choice::First(count) => {
@@ -89,6 +115,7 @@ impl Collect {
             }
             Choice::Last(count) => {
                 let oldest = (values.len() == count && count > 0).then(|| values.remove(0));
+                replaced = oldest.as_ref().map_or(0, |oldest| block(oldest.len()));
                 match oldest {
                     // Values of one column often have one length in byte form.
                     Some(mut memory) if memory.len() == value.len() => {
@@ -104,7 +131,7 @@ impl Collect {
                 let at = values.partition_point(|own| **own >= *value);
                 if at < count {
                     values.insert(at, value.into());
-                    values.truncate(count);
+                    replaced = cut(values, count);
                 }
             }
             Choice::GreatestDistinct(count) => {
@@ -112,10 +139,14 @@ impl Collect {
                 let known = values.get(at).is_some_and(|own| **own == *value);
                 if at < count && !known {
                     values.insert(at, value.into());
-                    values.truncate(count);
+                    replaced = cut(values, count);
                 }
             }
         }
+        let added = values.len() > length || replaced > 0;
+        self.heap
+            .add(list_bytes(values) + if added { block(value.len()) } else { 0 });
+        self.heap.subtract(list + replaced);
     }
 
     /// The last of equal values goes: those before it keep their places.
@@ -123,6 +154,7 @@ impl Collect {
         let values = &mut self.groups[group];
         if let Some(at) = values.iter().rposition(|own| **own == *value) {
             values.remove(at);
+            self.heap.subtract(block(value.len()));
         }
     }
 
@@ -159,7 +191,7 @@ impl Collect {
 
 impl Accumulator for Collect {
     fn resize(&mut self, groups: usize) {
-        self.groups.resize_with(groups, Vec::new);
+        fit(&mut self.groups, groups);
     }
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
@@ -213,7 +245,18 @@ impl Accumulator for Collect {
     }
 
     fn reset(&mut self, group: u32) {
-        self.groups[group as usize].clear();
+        let values = std::mem::take(&mut self.groups[group as usize]);
+        let bytes = values.iter().map(|value| block(value.len()));
+        self.heap
+            .subtract(list_bytes(&values) + bytes.sum::<usize>());
+    }
+
+    fn group_bytes(&self) -> usize {
+        size_of::<Values>()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.heap.get()
     }
 
     fn save(&self, group: u32, out: &mut Vec<u8>) {
@@ -226,11 +269,13 @@ impl Accumulator for Collect {
 
     fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
         let count = u32::from_le_bytes(read(bytes)?);
-        let values = &mut self.groups[group as usize];
-        values.clear();
+        self.reset(group);
         for _ in 0..count {
-            values.push(read_bytes(bytes)?.into());
+            let value = read_bytes(bytes)?;
+            self.heap.add(block(value.len()));
+            self.groups[group as usize].push(value.into());
         }
+        self.heap.add(list_bytes(&self.groups[group as usize]));
         Ok(())
     }
 }

@@ -1,8 +1,6 @@
 //! Aggregates over how often each value occurs: HISTOGRAM and ATTR.
-//!
-//! State: `count u64 | values, each with its length and its count i64`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use arrow::{
     array::{ArrayRef, Int64Array, MapArray, StructArray},
@@ -12,9 +10,9 @@ use arrow::{
 };
 
 use super::{
-    accumulator::{Accumulator, Input, read, read_bytes, write_bytes},
-    min_max::merge_counts,
+    accumulator::{Accumulator, Input},
     ordered_bytes::OrderedBytes,
+    ordered_counts::{OrderedCounts, delegate_counts},
 };
 use crate::error::{ExecError, ExecResult};
 
@@ -35,7 +33,7 @@ pub struct Counted {
     shape: Shape,
     output: DataType,
     bytes: OrderedBytes,
-    groups: Vec<BTreeMap<Box<[u8]>, i64>>,
+    counts: OrderedCounts,
 }
 
 impl Counted {
@@ -45,7 +43,7 @@ impl Counted {
             shape,
             output: output.clone(),
             bytes: OrderedBytes::new(argument)?,
-            groups: Vec::new(),
+            counts: OrderedCounts::default(),
         })
     }
 
@@ -56,7 +54,7 @@ impl Counted {
         let DataType::Struct(fields) = entries.data_type() else {
             return Err(ExecError::Internal("a map has no entries".into()));
         };
-        let of = |group: &u32| &self.groups[*group as usize];
+        let of = |group: &u32| self.counts.of(*group);
         let offsets = OffsetBuffer::from_lengths(groups.iter().map(|group| of(group).len()));
         let keys = groups.iter().flat_map(|group| of(group).keys());
         let keys = self.bytes.decode(keys.map(|key| Some(key.as_ref())))?;
@@ -77,9 +75,7 @@ impl Counted {
 }
 
 impl Accumulator for Counted {
-    fn resize(&mut self, groups: usize) {
-        self.groups.resize_with(groups, BTreeMap::new);
-    }
+    delegate_counts!();
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
         let encoded = self.bytes.encode(input.argument()?)?;
@@ -87,21 +83,9 @@ impl Accumulator for Counted {
             Shape::Histogram => MAX_ENTRIES,
             Shape::OnlyValue => usize::MAX,
         };
-        let groups = &mut self.groups;
+        let counts = &mut self.counts;
         let visit = |row: usize, group: usize, diff: i64| {
-            let counts = &mut groups[group];
-            let row = encoded.row(row);
-            let full = counts.len() >= limit;
-            match counts.get_mut(row.data()) {
-                Some(count) if *count + diff == 0 => {
-                    counts.remove(row.data());
-                }
-                Some(count) => *count += diff,
-                None if !full => {
-                    counts.insert(row.data().into(), diff);
-                }
-                None => {}
-            }
+            counts.add(group, encoded.row(row).data(), diff, limit);
         };
         match self.shape {
             Shape::Histogram => input.for_each(visit),
@@ -114,39 +98,12 @@ impl Accumulator for Counted {
         match self.shape {
             Shape::Histogram => self.histograms(groups),
             Shape::OnlyValue => self.bytes.decode(groups.iter().map(|&group| {
-                let counts = &self.groups[group as usize];
+                let counts = self.counts.of(group);
                 match counts.len() {
                     1 => counts.keys().next().map(AsRef::as_ref),
                     _ => None,
                 }
             })),
         }
-    }
-
-    fn merge(&mut self, into: u32, from: u32) {
-        merge_counts(&mut self.groups, into, from);
-    }
-
-    fn reset(&mut self, group: u32) {
-        self.groups[group as usize].clear();
-    }
-
-    fn save(&self, group: u32, out: &mut Vec<u8>) {
-        let counts = &self.groups[group as usize];
-        out.extend_from_slice(&(counts.len() as u64).to_le_bytes());
-        for (value, count) in counts {
-            write_bytes(value, out);
-            out.extend_from_slice(&count.to_le_bytes());
-        }
-    }
-
-    fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
-        let counts = &mut self.groups[group as usize];
-        counts.clear();
-        for _ in 0..u64::from_le_bytes(read(bytes)?) {
-            let value = read_bytes(bytes)?.into();
-            counts.insert(value, i64::from_le_bytes(read(bytes)?));
-        }
-        Ok(())
     }
 }

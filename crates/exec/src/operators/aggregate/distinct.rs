@@ -14,13 +14,17 @@ use super::{
     accumulator::{Accumulator, Input, read, read_bytes, write_bytes},
     value_counts::ValueCounts,
 };
-use crate::error::{ExecError, ExecResult};
+use crate::{
+    error::{ExecError, ExecResult},
+    operators::{group_array::fit, heap::HeapBytes, small_bytes::SmallBytes},
+};
 
 /// Counts values in front of another accumulator.
 pub struct Distinct {
     converter: RowConverter,
     hasher: DefaultHashBuilder,
     seen: Vec<ValueCounts>,
+    heap: HeapBytes,
     inner: Box<dyn Accumulator>,
 }
 
@@ -32,14 +36,31 @@ impl Distinct {
             converter,
             hasher: DefaultHashBuilder::default(),
             seen: Vec::new(),
+            heap: HeapBytes::default(),
             inner,
         })
+    }
+
+    /// Adds `diff` to a value's count; answers the count before and after.
+    fn add(&mut self, group: usize, value: &[u8], diff: i64) -> (i64, i64) {
+        let seen = &mut self.seen[group];
+        let table = seen.table_bytes();
+        let (before, after) = seen.add(&self.hasher, value, diff);
+        self.heap.change(table, seen.table_bytes());
+        let apart = SmallBytes::apart(value.len());
+        match (before, after) {
+            (0, 0) => {}
+            (0, _) => self.heap.add(apart),
+            (_, 0) => self.heap.subtract(apart),
+            _ => {}
+        }
+        (before, after)
     }
 }
 
 impl Accumulator for Distinct {
     fn resize(&mut self, groups: usize) {
-        self.seen.resize_with(groups, ValueCounts::default);
+        fit(&mut self.seen, groups);
         self.inner.resize(groups);
     }
 
@@ -51,7 +72,7 @@ impl Accumulator for Distinct {
         let (mut rows, mut groups, mut diffs) = (Vec::new(), Vec::new(), Vec::new());
         input.for_each(|row, group, diff| {
             let value = encoded.row(row).data();
-            let (before, after) = self.seen[group].add(&self.hasher, value, diff);
+            let (before, after) = self.add(group, value, diff);
             if (before > 0) != (after > 0) {
                 rows.push(row as u32);
                 groups.push(group as u32);
@@ -78,7 +99,7 @@ impl Accumulator for Distinct {
         // The inner aggregate of both together is not that of each: what both have seen would count twice. It is folded anew.
         let merged = self.seen[from as usize].clone();
         for (value, count) in merged.sorted() {
-            self.seen[into as usize].add(&self.hasher, value, count);
+            self.add(into as usize, value, count);
         }
         self.inner.reset(into);
         let parser = self.converter.parser();
@@ -106,8 +127,17 @@ impl Accumulator for Distinct {
     }
 
     fn reset(&mut self, group: u32) {
-        self.seen[group as usize].clear();
+        let seen = std::mem::take(&mut self.seen[group as usize]);
+        self.heap.subtract(seen.heap_bytes());
         self.inner.reset(group);
+    }
+
+    fn group_bytes(&self) -> usize {
+        size_of::<ValueCounts>() + self.inner.group_bytes()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.heap.get() + self.inner.heap_bytes()
     }
 
     fn save(&self, group: u32, out: &mut Vec<u8>) {
@@ -121,11 +151,11 @@ impl Accumulator for Distinct {
     }
 
     fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
-        let seen = &mut self.seen[group as usize];
-        seen.clear();
+        self.reset(group);
         for _ in 0..u64::from_le_bytes(read(bytes)?) {
             let value = read_bytes(bytes)?;
-            seen.add(&self.hasher, value, i64::from_le_bytes(read(bytes)?));
+            let count = i64::from_le_bytes(read(bytes)?);
+            self.add(group as usize, value, count);
         }
         self.inner.load(group, bytes)
     }

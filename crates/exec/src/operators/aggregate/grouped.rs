@@ -1,13 +1,20 @@
 //! GROUP BY: keeps one row a group, and sends each step's changed groups as -1 old, +1 new.
 //!
-//! Group state is in memory by group number; what is not there is looked up in the state database the first time a batch names it (only after
-//! a restart can the database know groups that memory does not). A checkpoint takes the groups that changed since the last one, some at a time
+//! Group state is in memory by group number; what is not there is looked up in the state database when a batch names it. After a restart the
+//! database knows groups that memory does not, and when memory is short, groups are *evicted*: those that the database has as memory has them are
+//! forgotten, the ones that were not named lately first. Group numbers are used again, so arrays that have grown to the budget grow no further.
+//!
+//! A checkpoint takes the groups that changed since the last one, some at a time
 //! between steps; what changes again before it was taken is copied first, so the checkpoint has all of them as they were when it began.
 //!
 //! With windows, the state key begins with the window's bounds: all state of closed windows is one range, dropped as a whole once stream
 //! time has passed the windows' end plus grace. The result rows stay where they are kept, in the result table. With RETENTION the state stays
 //! until stream time has passed the windows' start by that much, and then the rows are taken back too, by the first step after it: a window that
 //! closed in an earlier step can be touched by no row of this one.
+//!
+//! Windows whose rows are given when they close, or taken back when they go, are never evicted: nothing else says then which groups they had.
+//!
+//! INVARIANT: an evicted group is in the database as it was. It has not changed since a checkpoint took it, and that one has finished.
 //!
 //! State value: `rows i64 | event time i64 | one saved state per call`.
 
@@ -21,16 +28,20 @@ use arrow::{
 };
 use highwater_planner::dataflow::{AggregateCall, WindowShape, WindowSpec};
 
-use super::{
-    accumulator::{Accumulator, Input, accumulator, read},
-    marked_groups::MarkedGroups,
-};
+use super::accumulator::{Accumulator, Input, accumulator, read};
 use crate::{
     delta::{Delta, rowtime_array},
     error::{ExecError, ExecResult},
-    operator::{Operator, StepContext},
-    operators::{assign_windows::millis, groups::Groups},
-    state::StateChanges,
+    operator::{Operator, StateMemory, StepContext},
+    operators::{
+        assign_windows::millis,
+        clock::Clock,
+        group_array::{fit, renumber},
+        groups::Groups,
+        marked_groups::MarkedGroups,
+        written_groups::WrittenGroups,
+    },
+    state::{StateChanges, key_order},
 };
 
 /// How groups are kept and when their rows are given.
@@ -70,10 +81,23 @@ pub struct Aggregate {
     leaving: Vec<u32>,
     /// Whether the database may know groups that memory does not.
     cold: Option<bool>,
+    /// Which groups to evict first.
+    clock: Clock,
+    /// Which groups the database has, if they have not changed since.
+    written: WrittenGroups,
 }
 
 /// State key of the stream time that windows with a retention need after a restart: no encoded key is empty.
 const STREAM_TIME_KEY: &[u8] = b"";
+
+/// Bytes of a group beside its key, its calls, and what the other parts say: its rows, times, flags, and its places in lists.
+const GROUP_BYTES: usize = 2 * size_of::<i64>() + 2 * size_of::<bool>() + 2 * size_of::<u32>();
+
+/// Numbers that no group has stay, up to so many and as many as there are groups. More are given back.
+const SPARE_NUMBERS: usize = 8192;
+
+/// With fewer groups to evict than one of so many, a search for them is not worth its time.
+const WORTHWHILE: usize = 16;
 
 /// Windows by their start, and how far they are closed.
 struct WindowExpiry {
@@ -81,7 +105,10 @@ struct WindowExpiry {
     lifetime: i64,
     /// From a window's start until its rows are taken back; `None` leaves them.
     retention: Option<i64>,
+    /// The groups of each window. A group that was evicted may still be among them, and its number then belong to another.
     starts: BTreeMap<i64, Vec<u32>>,
+    /// How many were evicted since `starts` had none of them.
+    evicted: usize,
     stream_time: i64,
     /// Windows that start below this were closed by the end of the step before.
     closed_below: i64,
@@ -120,7 +147,7 @@ impl Aggregate {
             None
         } else {
             Some(RowConverter::new(
-                key_order(group, window.is_some())
+                state_order(group, window.is_some())
                     .iter()
                     .map(field)
                     .collect(),
@@ -162,6 +189,8 @@ impl Aggregate {
             copied: StateChanges::default(),
             leaving: Vec::new(),
             cold: None,
+            clock: Clock::default(),
+            written: WrittenGroups::default(),
         })
     }
 
@@ -172,7 +201,7 @@ impl Aggregate {
         match &self.converter {
             Some(converter) => {
                 let columns = delta.columns();
-                let key: Vec<ArrayRef> = key_order(&self.group_columns, self.window.is_some())
+                let key: Vec<ArrayRef> = state_order(&self.group_columns, self.window.is_some())
                     .iter()
                     .map(|&column| Arc::clone(&columns[column]))
                     .collect();
@@ -203,12 +232,18 @@ impl Aggregate {
 
     fn make_room(&mut self) {
         let capacity = self.groups.capacity();
-        self.rows.resize(capacity, 0);
+        fit(&mut self.rows, capacity);
+        fit(&mut self.known, capacity);
+        fit(&mut self.touched.marks, capacity);
+        if capacity < self.rowtimes.len() {
+            self.rowtimes.truncate(capacity);
+            self.rowtimes.shrink_to_fit();
+        }
         self.rowtimes.resize(capacity, i64::MIN);
-        self.known.resize(capacity, false);
-        self.touched.marks.resize(capacity, false);
         self.dirty.make_room(capacity);
         self.unsaved.make_room(capacity);
+        self.clock.make_room(capacity);
+        self.written.make_room(capacity);
         for (_, accumulator) in &mut self.calls {
             accumulator.resize(capacity);
         }
@@ -229,14 +264,30 @@ impl Aggregate {
         if !cold {
             return Ok(0);
         }
-        let mut known = 0;
-        let stored = state.multi_get(made.iter().map(|&group| self.groups.key(group)))?;
-        for (&group, bytes) in made.iter().zip(stored) {
-            let Some(bytes) = bytes else { continue };
-            known += 1;
-            self.load_group(group, &bytes)?;
-        }
-        Ok(known)
+        let order = key_order(made.len(), |position| self.groups.key(made[position]));
+        let Self {
+            groups,
+            known,
+            rows,
+            rowtimes,
+            calls,
+            ..
+        } = self;
+        let mut found = 0;
+        state.get_sorted(
+            order.iter().map(|&position| groups.key(made[position])),
+            |position, mut bytes| {
+                found += 1;
+                let group = made[order[position]];
+                known[group as usize] = true;
+                rows[group as usize] = i64::from_le_bytes(read(&mut bytes)?);
+                rowtimes[group as usize] = i64::from_le_bytes(read(&mut bytes)?);
+                calls
+                    .iter_mut()
+                    .try_for_each(|(_, call)| call.load(group, &mut bytes))
+            },
+        )?;
+        Ok(found)
     }
 
     fn load_group(&mut self, group: u32, mut bytes: &[u8]) -> ExecResult<()> {
@@ -319,6 +370,7 @@ impl Aggregate {
                 continue;
             }
             self.touched.groups.push(group);
+            self.clock.name(group);
             self.copy_unsaved(group);
             let had_row = self.has_row(group);
             self.touched
@@ -494,6 +546,7 @@ impl Aggregate {
     }
 
     fn save(&mut self, group: u32, changes: &mut StateChanges) {
+        self.written.take(group);
         let key = self.groups.key(group);
         if !self.has_row(group) {
             changes.delete(key);
@@ -518,17 +571,129 @@ impl Aggregate {
             accumulator.reset(group);
         }
         self.groups.remove(group);
+        self.clock.remove(group);
+        self.written.forget(group);
+    }
+
+    /// Whether groups are evicted at all.
+    fn can_evict(&self) -> bool {
+        self.converter.is_some() && !self.options.finals_only && !self.keeps_closed()
+    }
+
+    /// Whether the database has a group as it is here, and nothing of a running step depends on it.
+    fn can_leave(&self, group: u32) -> bool {
+        !self.touched.marks[group as usize]
+            && !self.dirty.contains(group)
+            && !self.unsaved.contains(group)
+            && self.written.contains(group)
+            // One without a row is on its way out already.
+            && self.has_row(group)
+    }
+
+    /// Groups that the next checkpoint, or the one under way, makes evictable: those of the running step, too.
+    fn unwritten(&self) -> usize {
+        let changed = self.dirty.len() + self.unsaved.len() + self.touched.groups.len();
+        (changed + self.written.waiting()).min(self.groups.len())
+    }
+
+    /// Bytes of a group in arrays.
+    fn group_bytes(&self) -> usize {
+        let calls = self.calls.iter();
+        let calls: usize = calls.map(|(_, call)| call.group_bytes()).sum();
+        GROUP_BYTES
+            + Groups::GROUP_BYTES
+            + 2 * MarkedGroups::GROUP_BYTES
+            + Clock::GROUP_BYTES
+            + WrittenGroups::GROUP_BYTES
+            + calls
+    }
+
+    /// Bytes beside the arrays.
+    fn heap_bytes(&self) -> usize {
+        let calls = self.calls.iter();
+        let calls: usize = calls.map(|(_, call)| call.heap_bytes()).sum();
+        self.groups.heap_bytes() + calls
+    }
+
+    /// Gives the groups the lowest numbers, and the memory of the others back. A step must not be under way.
+    fn close_ranks(&mut self) -> ExecResult<()> {
+        self.close_window_gaps()?;
+        let len = self.groups.len() as u32;
+        let (below, above) = (0..len, len..self.groups.capacity() as u32);
+        let clock = &self.clock;
+        let moves: Vec<(u32, u32)> = above
+            .filter(|&group| clock.has(group))
+            .zip(below.filter(|&group| !clock.has(group)))
+            .collect();
+        let mut state = Vec::new();
+        for &(from, to) in &moves {
+            for (_, call) in &mut self.calls {
+                state.clear();
+                call.save(from, &mut state);
+                call.reset(from);
+                call.load(to, &mut state.as_slice())?;
+            }
+            renumber(&mut self.rows, from, to);
+            renumber(&mut self.rowtimes, from, to);
+            renumber(&mut self.known, from, to);
+            self.groups.renumber(from, to);
+            self.dirty.renumber(from, to);
+            self.unsaved.renumber(from, to);
+            self.clock.renumber(from, to);
+            self.written.renumber(from, to);
+        }
+        let windows = self.window.iter_mut();
+        let listed = windows.flat_map(|window| window.starts.values_mut());
+        for group in listed.flatten().chain(&mut self.leaving) {
+            if let Ok(moved) = moves.binary_search_by_key(group, |(from, _)| *from) {
+                *group = moves[moved].1;
+            }
+        }
+        self.groups.forget_free_numbers();
+        self.make_room();
+        Ok(())
+    }
+
+    /// The lists of windows lose the groups that are not theirs any more.
+    fn close_window_gaps(&mut self) -> ExecResult<()> {
+        let Some(window) = &mut self.window else {
+            return Ok(());
+        };
+        let starts = window.starts.keys();
+        let beginnings: Vec<Vec<u8>> = starts
+            .map(|start| window.key_from(*start))
+            .collect::<ExecResult<_>>()?;
+        // A window without groups in memory stays in the list: its close still drops what the database has.
+        for (groups, beginning) in window.starts.values_mut().zip(&beginnings) {
+            let (clock, keys) = (&self.clock, &self.groups);
+            groups.retain(|&group| clock.has(group) && keys.key(group).starts_with(beginning));
+            groups.sort_unstable();
+            groups.dedup();
+            groups.shrink_to_fit();
+        }
+        window.evicted = 0;
+        Ok(())
     }
 
     /// Forgets the windows that nothing can touch any more, and notes which have closed by now.
-    fn drop_windows(&mut self) {
+    fn drop_windows(&mut self) -> ExecResult<()> {
         let Some(window) = &mut self.window else {
-            return;
+            return Ok(());
         };
-        let gone = window.take_leaving();
+        let evicted = window.evicted > 0;
+        let windows = window.take_leaving();
         window.closed_below = window.closed_below.max(window.first_open());
+        let mut gone = Vec::new();
+        for (start, mut groups) in windows {
+            if evicted {
+                let beginning = window.key_from(start)?;
+                let (clock, keys) = (&self.clock, &self.groups);
+                groups.retain(|&group| clock.has(group) && keys.key(group).starts_with(&beginning));
+            }
+            gone.append(&mut groups);
+        }
         if gone.is_empty() {
-            return;
+            return Ok(());
         }
         for group in gone {
             self.copy_unsaved(group);
@@ -537,11 +702,12 @@ impl Aggregate {
             self.forget(group);
         }
         self.dirty.close_gaps();
+        Ok(())
     }
 }
 
 /// Order of the group columns in state keys: window bounds, the last two, come first.
-fn key_order(group: &[usize], windowed: bool) -> Vec<usize> {
+fn state_order(group: &[usize], windowed: bool) -> Vec<usize> {
     let mut order = group.to_vec();
     if windowed {
         order.rotate_right(2);
@@ -563,6 +729,7 @@ impl WindowExpiry {
             lifetime: millis(size).saturating_add(millis(window.grace)),
             retention: window.retention.map(millis),
             starts: BTreeMap::new(),
+            evicted: 0,
             stream_time: i64::MIN,
             closed_below: i64::MIN,
             saved_stream_time: i64::MIN,
@@ -630,15 +797,14 @@ impl WindowExpiry {
         self.starts.range(..self.first_staying())
     }
 
-    fn take_leaving(&mut self) -> Vec<u32> {
+    fn take_leaving(&mut self) -> BTreeMap<i64, Vec<u32>> {
         let first_staying = self.first_staying();
         if self.leaving().next().is_none() {
-            return Vec::new();
+            return BTreeMap::new();
         }
         let staying = self.starts.split_off(&first_staying);
-        let leaving = std::mem::replace(&mut self.starts, staying);
         self.dropped_below = Some(first_staying);
-        leaving.into_values().flatten().collect()
+        std::mem::replace(&mut self.starts, staying)
     }
 
     /// Where the state of the windows from a start on begins.
@@ -716,12 +882,70 @@ impl Operator for Aggregate {
         } else {
             output.extend(self.consolidated()?);
         }
-        self.drop_windows();
-        Ok(())
+        self.drop_windows()
     }
 
     fn held(&self) -> usize {
         self.touched.groups.len()
+    }
+
+    fn memory(&self) -> StateMemory {
+        let groups = self.groups.len();
+        let bytes = groups * self.group_bytes() + self.heap_bytes();
+        let unwritten = match self.can_evict() {
+            true => bytes / groups.max(1) * self.unwritten(),
+            false => 0,
+        };
+        StateMemory {
+            bytes: bytes + self.copied.memory(),
+            unwritten,
+            groups,
+        }
+    }
+
+    fn evict(&mut self, bytes: usize) -> usize {
+        let groups = self.groups.len();
+        let clean = groups.saturating_sub(self.unwritten());
+        if !self.can_evict() || clean * WORTHWHILE < groups {
+            return 0;
+        }
+        let (each, mut freed, mut evicted) = (self.group_bytes(), 0, 0);
+        for _ in 0..self.clock.two_rounds() {
+            if freed >= bytes || evicted == clean {
+                break;
+            }
+            let Some(group) = self.clock.advance() else {
+                continue;
+            };
+            if !self.can_leave(group) {
+                continue;
+            }
+            let heap = self.heap_bytes();
+            self.forget(group);
+            freed += each + heap.saturating_sub(self.heap_bytes());
+            evicted += 1;
+        }
+        if evicted == 0 {
+            return 0;
+        }
+        self.cold = Some(true);
+        let groups = self.groups.len();
+        let listed = self.window.as_mut().map_or(0, |window| {
+            window.evicted += evicted;
+            window.evicted
+        });
+        let spare = self.groups.capacity() - groups;
+        let closed = if spare > groups + SPARE_NUMBERS && self.touched.groups.is_empty() {
+            self.close_ranks()
+        } else if listed > groups {
+            self.close_window_gaps()
+        } else {
+            Ok(())
+        };
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the memory of evicted groups was not given back");
+        }
+        freed
     }
 
     fn checkpoint(&mut self, changes: &mut StateChanges) {
@@ -751,10 +975,11 @@ impl Operator for Aggregate {
             "a checkpoint has taken everything before the next one begins"
         );
         std::mem::swap(&mut self.dirty, &mut self.unsaved);
+        self.written.begin();
     }
 
     fn checkpoint_more(&mut self, changes: &mut StateChanges, budget: &mut usize) -> bool {
-        changes.append(&mut self.copied);
+        changes.append(&mut std::mem::take(&mut self.copied));
         while *budget > 0 {
             let Some(group) = self.unsaved.pop() else {
                 return true;
@@ -766,6 +991,7 @@ impl Operator for Aggregate {
     }
 
     fn checkpointed(&mut self) {
+        self.written.finish();
         let mut leaving = std::mem::take(&mut self.leaving);
         // A group that left twice, since a checkpoint failed in between, is there twice.
         leaving.sort_unstable();

@@ -1,6 +1,6 @@
 //! MIN and MAX: the extreme alone where rows are only added, all values with their counts where they can be taken back.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use arrow::{
     array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray},
@@ -8,10 +8,17 @@ use arrow::{
 };
 
 use super::{
-    accumulator::{Accumulator, Input, read, read_bytes, write_bytes},
+    accumulator::{Accumulator, Input, read_bytes, write_bytes},
     ordered_bytes::OrderedBytes,
+    ordered_counts::{OrderedCounts, delegate_counts},
 };
-use crate::error::{ExecError, ExecResult};
+use crate::{
+    error::{ExecError, ExecResult},
+    operators::{
+        group_array::fit,
+        heap::{HeapBytes, block},
+    },
+};
 
 /// MIN or MAX of a fixed-width type, over rows that are only added.
 pub struct PrimitiveExtreme<T: ArrowPrimitiveType> {
@@ -36,7 +43,7 @@ where
     T::Native: ArrowNativeTypeOp,
 {
     fn resize(&mut self, groups: usize) {
-        self.extremes.resize(groups, None);
+        fit(&mut self.extremes, groups);
     }
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
@@ -85,6 +92,10 @@ where
         self.extremes[group as usize] = None;
     }
 
+    fn group_bytes(&self) -> usize {
+        size_of::<Option<T::Native>>()
+    }
+
     fn save(&self, group: u32, out: &mut Vec<u8>) {
         match self.extremes[group as usize] {
             Some(value) => write_bytes(value.to_byte_slice(), out),
@@ -117,6 +128,7 @@ pub struct BytesExtreme {
     max: bool,
     ordered: OrderedBytes,
     extremes: Vec<Option<Box<[u8]>>>,
+    heap: HeapBytes,
 }
 
 impl BytesExtreme {
@@ -126,18 +138,25 @@ impl BytesExtreme {
             max,
             ordered: OrderedBytes::new(data_type)?,
             extremes: Vec::new(),
+            heap: HeapBytes::default(),
         })
     }
 }
 
+/// Bytes of an extreme beside its place.
+fn boxed(extreme: &Option<Box<[u8]>>) -> usize {
+    extreme.as_ref().map_or(0, |value| block(value.len()))
+}
+
 impl Accumulator for BytesExtreme {
     fn resize(&mut self, groups: usize) {
-        self.extremes.resize(groups, None);
+        fit(&mut self.extremes, groups);
     }
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
         let rows = self.ordered.encode(input.argument()?)?;
         let max = self.max;
+        let heap = &mut self.heap;
         input.for_each(|row, group, _| {
             let value = rows.row(row).data();
             let extreme = &mut self.extremes[group];
@@ -148,6 +167,7 @@ impl Accumulator for BytesExtreme {
                     value < extreme
                 }
             }) {
+                heap.change(boxed(extreme), block(value.len()));
                 *extreme = Some(value.into());
             }
         });
@@ -171,12 +191,22 @@ impl Accumulator for BytesExtreme {
             .as_ref()
             .is_none_or(|own| self.max == (other > *own))
         {
+            self.heap.change(boxed(extreme), block(other.len()));
             *extreme = Some(other);
         }
     }
 
     fn reset(&mut self, group: u32) {
-        self.extremes[group as usize] = None;
+        let extreme = self.extremes[group as usize].take();
+        self.heap.subtract(boxed(&extreme));
+    }
+
+    fn group_bytes(&self) -> usize {
+        size_of::<Option<Box<[u8]>>>()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.heap.get()
     }
 
     fn save(&self, group: u32, out: &mut Vec<u8>) {
@@ -189,16 +219,10 @@ impl Accumulator for BytesExtreme {
 
     fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
         let stored = read_bytes(bytes)?;
+        self.reset(group);
+        self.heap.add(block(stored.len()));
         self.extremes[group as usize] = (!stored.is_empty()).then(|| stored.into());
         Ok(())
-    }
-}
-
-/// Adds the counts of one group to another's.
-pub fn merge_counts(groups: &mut [BTreeMap<Box<[u8]>, i64>], into: u32, from: u32) {
-    for (value, count) in groups[from as usize].clone() {
-        let merged = groups[into as usize].entry(value).or_insert(0);
-        *merged += count;
     }
 }
 
@@ -206,7 +230,7 @@ pub fn merge_counts(groups: &mut [BTreeMap<Box<[u8]>, i64>], into: u32, from: u3
 pub struct Multiset {
     max: bool,
     ordered: OrderedBytes,
-    groups: Vec<BTreeMap<Box<[u8]>, i64>>,
+    counts: OrderedCounts,
 }
 
 impl Multiset {
@@ -215,38 +239,29 @@ impl Multiset {
         Ok(Self {
             max,
             ordered: OrderedBytes::new(data_type)?,
-            groups: Vec::new(),
+            counts: OrderedCounts::default(),
         })
     }
 }
 
 impl Accumulator for Multiset {
-    fn resize(&mut self, groups: usize) {
-        self.groups.resize_with(groups, BTreeMap::new);
-    }
+    delegate_counts!();
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
         let rows = self.ordered.encode(input.argument()?)?;
+        let counts = &mut self.counts;
+        // A value may go below zero within a step, when its removal comes before its arrival.
         input.for_each(|row, group, diff| {
-            let values = &mut self.groups[group];
-            let value = rows.row(row).data();
-            match values.get_mut(value) {
-                // A value may go below zero within a step, when its removal comes before its arrival.
-                Some(count) if *count + diff == 0 => {
-                    values.remove(value);
-                }
-                Some(count) => *count += diff,
-                None => {
-                    values.insert(value.into(), diff);
-                }
-            }
+            counts.add(group, rows.row(row).data(), diff, usize::MAX);
         });
         Ok(())
     }
 
     fn evaluate(&self, groups: &[u32]) -> ExecResult<ArrayRef> {
         self.ordered.decode(groups.iter().map(|&group| {
-            let mut present = self.groups[group as usize]
+            let mut present = self
+                .counts
+                .of(group)
                 .iter()
                 .filter(|(_, count)| **count > 0);
             let extreme = if self.max {
@@ -256,32 +271,5 @@ impl Accumulator for Multiset {
             };
             extreme.map(|(value, _)| value.as_ref())
         }))
-    }
-
-    fn merge(&mut self, into: u32, from: u32) {
-        merge_counts(&mut self.groups, into, from);
-    }
-
-    fn reset(&mut self, group: u32) {
-        self.groups[group as usize].clear();
-    }
-
-    fn save(&self, group: u32, out: &mut Vec<u8>) {
-        let values = &self.groups[group as usize];
-        out.extend_from_slice(&(values.len() as u64).to_le_bytes());
-        for (value, count) in values {
-            write_bytes(value, out);
-            out.extend_from_slice(&count.to_le_bytes());
-        }
-    }
-
-    fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
-        let values = &mut self.groups[group as usize];
-        values.clear();
-        for _ in 0..u64::from_le_bytes(read(bytes)?) {
-            let value = read_bytes(bytes)?.into();
-            values.insert(value, i64::from_le_bytes(read(bytes)?));
-        }
-        Ok(())
     }
 }

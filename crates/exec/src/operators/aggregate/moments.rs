@@ -13,7 +13,10 @@ use arrow::{
 };
 
 use super::accumulator::{Accumulator, Input, read};
-use crate::error::{ExecError, ExecResult};
+use crate::{
+    error::{ExecError, ExecResult},
+    operators::group_array::fit,
+};
 
 /// What the result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +86,7 @@ fn doubles(values: &ArrayRef) -> ExecResult<Float64Array> {
 
 impl Accumulator for Moments {
     fn resize(&mut self, groups: usize) {
-        self.groups.resize(groups, Sums::default());
+        fit(&mut self.groups, groups);
     }
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
@@ -140,6 +143,10 @@ impl Accumulator for Moments {
 
     fn reset(&mut self, group: u32) {
         self.groups[group as usize] = Sums::default();
+    }
+
+    fn group_bytes(&self) -> usize {
+        size_of::<Sums>()
     }
 
     fn save(&self, group: u32, out: &mut Vec<u8>) {

@@ -8,7 +8,10 @@ use super::{
     accumulator::{Accumulator, Input, read, read_bytes, write_bytes},
     ordered_bytes::OrderedBytes,
 };
-use crate::{error::ExecResult, operators::small_bytes::SmallBytes};
+use crate::{
+    error::ExecResult,
+    operators::{group_array::fit, heap::HeapBytes, small_bytes::SmallBytes},
+};
 
 /// See the module.
 pub struct OneValue {
@@ -17,6 +20,7 @@ pub struct OneValue {
     ignore_nulls: bool,
     bytes: OrderedBytes,
     values: Vec<Option<SmallBytes>>,
+    heap: HeapBytes,
 }
 
 impl OneValue {
@@ -27,21 +31,30 @@ impl OneValue {
             ignore_nulls,
             bytes: OrderedBytes::new(argument)?,
             values: Vec::new(),
+            heap: HeapBytes::default(),
         })
     }
 
     fn add(&mut self, group: usize, value: &[u8]) {
+        let apart = SmallBytes::apart(value.len());
         match &mut self.values[group] {
             Some(_) if self.first => {}
-            Some(own) => own.replace(value),
-            none => *none = Some(SmallBytes::new(value)),
+            Some(own) => {
+                self.heap
+                    .change(SmallBytes::apart(own.bytes().len()), apart);
+                own.replace(value);
+            }
+            none => {
+                self.heap.add(apart);
+                *none = Some(SmallBytes::new(value));
+            }
         }
     }
 }
 
 impl Accumulator for OneValue {
     fn resize(&mut self, groups: usize) {
-        self.values.resize(groups, None);
+        fit(&mut self.values, groups);
     }
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
@@ -69,7 +82,17 @@ impl Accumulator for OneValue {
     }
 
     fn reset(&mut self, group: u32) {
-        self.values[group as usize] = None;
+        if let Some(value) = self.values[group as usize].take() {
+            self.heap.subtract(SmallBytes::apart(value.bytes().len()));
+        }
+    }
+
+    fn group_bytes(&self) -> usize {
+        size_of::<Option<SmallBytes>>()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.heap.get()
     }
 
     fn save(&self, group: u32, out: &mut Vec<u8>) {
@@ -81,9 +104,9 @@ impl Accumulator for OneValue {
     }
 
     fn load(&mut self, group: u32, bytes: &mut &[u8]) -> ExecResult<()> {
-        self.values[group as usize] = None;
+        self.reset(group);
         for _ in 0..u32::from_le_bytes(read(bytes)?) {
-            self.values[group as usize] = Some(SmallBytes::new(read_bytes(bytes)?));
+            self.add(group as usize, read_bytes(bytes)?);
         }
         Ok(())
     }

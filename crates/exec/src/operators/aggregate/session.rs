@@ -27,8 +27,8 @@ use super::accumulator::{Accumulator, Input, accumulator, read};
 use crate::{
     delta::{Delta, rowtime_array},
     error::{ExecError, ExecResult},
-    operator::{Operator, StepContext},
-    operators::groups::Groups,
+    operator::{Operator, StateMemory, StepContext},
+    operators::{groups::Groups, heap::tree},
     state::StateChanges,
 };
 
@@ -543,6 +543,28 @@ impl Operator for SessionAggregate {
         }
         output.extend(self.close()?);
         Ok(())
+    }
+
+    /// Sessions stay in memory: what closes next is found there.
+    fn memory(&self) -> StateMemory {
+        let groups = self.keys.len();
+        let sessions = self.by_end.len() + self.closed.len();
+        let calls = self.calls.iter();
+        let calls: (usize, usize) = calls.fold((0, 0), |(each, heap), (_, call)| {
+            (each + call.group_bytes(), heap + call.heap_bytes())
+        });
+        let each_key = Groups::GROUP_BYTES
+            + size_of::<BTreeMap<i64, Session>>()
+            + tree(1, size_of::<(i64, Session)>());
+        StateMemory {
+            bytes: groups * each_key
+                + self.keys.heap_bytes()
+                + tree(sessions, size_of::<(i64, u32, i64)>())
+                + sessions * calls.0
+                + calls.1,
+            unwritten: 0,
+            groups,
+        }
     }
 
     fn held(&self) -> usize {

@@ -12,7 +12,10 @@ use arrow::{
 };
 
 use super::accumulator::{Accumulator, Input, read};
-use crate::error::{ExecError, ExecResult};
+use crate::{
+    error::{ExecError, ExecResult},
+    operators::group_array::fit,
+};
 
 /// Digits that AVG of a decimal has more than its argument (DataFusion's rule).
 const AVG_EXTRA_SCALE: i8 = 4;
@@ -26,8 +29,8 @@ struct ExactSums {
 
 impl ExactSums {
     fn resize(&mut self, groups: usize) {
-        self.sums.resize(groups, 0);
-        self.counts.resize(groups, 0);
+        fit(&mut self.sums, groups);
+        fit(&mut self.counts, groups);
     }
 
     fn add(&mut self, group: usize, value: i128, diff: i64) {
@@ -49,6 +52,10 @@ impl ExactSums {
     fn reset(&mut self, group: u32) {
         self.sums[group as usize] = 0;
         self.counts[group as usize] = 0;
+    }
+
+    fn group_bytes(&self) -> usize {
+        size_of::<i128>() + size_of::<i64>()
     }
 
     fn save(&self, group: u32, out: &mut Vec<u8>) {
@@ -76,6 +83,10 @@ macro_rules! delegate_state {
 
         fn reset(&mut self, group: u32) {
             self.$field.reset(group);
+        }
+
+        fn group_bytes(&self) -> usize {
+            self.$field.group_bytes()
         }
 
         fn save(&self, group: u32, out: &mut Vec<u8>) {
@@ -242,7 +253,7 @@ struct FloatSums(Vec<FloatSum>);
 
 impl FloatSums {
     fn resize(&mut self, groups: usize) {
-        self.0.resize(groups, FloatSum::default());
+        fit(&mut self.0, groups);
     }
 
     fn update(&mut self, input: Input<'_>) -> ExecResult<()> {
@@ -271,6 +282,10 @@ impl FloatSums {
 
     fn reset(&mut self, group: u32) {
         self.0[group as usize] = FloatSum::default();
+    }
+
+    fn group_bytes(&self) -> usize {
+        size_of::<FloatSum>()
     }
 
     fn save(&self, group: u32, out: &mut Vec<u8>) {

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::operators::small_bytes::SmallBytes;
+use crate::operators::{heap::block, small_bytes::SmallBytes};
 
 /// See the module. All sets of one accumulator share a hasher, which is given with each call.
 #[derive(Debug, Default, Clone)]
@@ -46,9 +46,15 @@ impl ValueCounts {
         self.table.len()
     }
 
-    /// Forgets all values.
-    pub fn clear(&mut self) {
-        self.table.clear();
+    /// Bytes of the table, without values that are too long for their places.
+    pub fn table_bytes(&self) -> usize {
+        block(self.table.allocation_size())
+    }
+
+    /// Bytes of the table and all values.
+    pub fn heap_bytes(&self) -> usize {
+        let apart = |(value, _): &(SmallBytes, i64)| SmallBytes::apart(value.bytes().len());
+        self.table_bytes() + self.table.iter().map(apart).sum::<usize>()
     }
 
     /// All values in the order of their bytes: whatever is made of them must not depend on the hasher.
@@ -77,6 +83,7 @@ mod tests {
         assert_eq!(counts.add(&hasher, b"a", 1), (0, 1));
         assert_eq!(counts.add(&hasher, b"b", -1), (2, 1));
         assert_eq!(counts.add(&hasher, b"a", -1), (1, 0));
+        assert_eq!(counts.heap_bytes(), counts.table_bytes() + 112);
         assert_eq!(counts.sorted(), [(&long[..], -1), (&b"b"[..], 1)]);
         assert_eq!(counts.add(&hasher, &long, 1), (-1, 0));
         assert_eq!(counts.len(), 1);

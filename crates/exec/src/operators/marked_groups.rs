@@ -1,22 +1,32 @@
 //! Groups, each once, with a quick answer whether one is among them.
 
+use super::group_array::fit;
+
 /// See the module. Taking one out leaves its place in the list, which is passed over later.
 #[derive(Debug, Default)]
 pub struct MarkedGroups {
     list: Vec<u32>,
     marks: Vec<bool>,
+    len: usize,
 }
 
 impl MarkedGroups {
-    /// Makes room for groups below `groups`.
+    /// Bytes that a group takes here, be it in or not.
+    pub const GROUP_BYTES: usize = size_of::<bool>();
+
+    /// Makes room for groups below `groups`, or gives back that of the others, which are not in.
     pub fn make_room(&mut self, groups: usize) {
-        self.marks.resize(groups, false);
+        if groups < self.marks.len() {
+            self.close_gaps();
+        }
+        fit(&mut self.marks, groups);
     }
 
     /// Puts a group in.
     pub fn insert(&mut self, group: u32) {
         if !std::mem::replace(&mut self.marks[group as usize], true) {
             self.list.push(group);
+            self.len += 1;
         }
     }
 
@@ -27,7 +37,21 @@ impl MarkedGroups {
 
     /// Takes a group out; answers whether it was in.
     pub fn remove(&mut self, group: u32) -> bool {
-        std::mem::take(&mut self.marks[group as usize])
+        let was_in = std::mem::take(&mut self.marks[group as usize]);
+        self.len -= usize::from(was_in);
+        was_in
+    }
+
+    /// Number of groups.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// A group gets another number, which is free.
+    pub fn renumber(&mut self, from: u32, to: u32) {
+        if self.remove(from) {
+            self.insert(to);
+        }
     }
 
     /// Takes any group out.
@@ -44,6 +68,7 @@ impl MarkedGroups {
     pub fn close_gaps(&mut self) {
         let marks = &self.marks;
         self.list.retain(|&group| marks[group as usize]);
+        self.list.shrink_to_fit();
     }
 }
 
@@ -63,6 +88,7 @@ mod tests {
         groups.insert(2);
         groups.close_gaps();
         groups.remove(0);
+        assert_eq!(groups.len(), 2);
         assert!(!groups.contains(0));
         assert_eq!(groups.pop(), Some(2));
         assert_eq!(groups.pop(), Some(3));
