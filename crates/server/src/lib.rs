@@ -24,6 +24,7 @@ mod purify;
 mod push;
 mod server;
 mod session;
+mod size_text;
 mod small_result;
 mod sqlstate;
 mod statement;
