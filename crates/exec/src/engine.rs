@@ -22,6 +22,7 @@ use crate::{
     pipeline_thread::{self, Command, Event},
     shared::Shared,
     snapshot::{Snapshot, SnapshotInner},
+    step_times::StepStats,
     subscribe,
 };
 
@@ -38,6 +39,8 @@ pub struct EngineOptions {
     pub workers: NonZero<usize>,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
+    /// How many steps the journal keeps at least, so that push queries can be resumed behind them.
+    pub feed_history: i64,
     /// Topic of the processing log; it must exist. Records that cannot be decoded go there as JSON.
     pub processing_log_topic: String,
 }
@@ -45,6 +48,10 @@ pub struct EngineOptions {
 impl EngineOptions {
     /// A tail that is read within a few milliseconds. Push queries use it too.
     pub const CATCH_UP_TAIL: i64 = 20_000;
+
+    /// Some 150 bytes each: 150 MB of disk at the most, half an hour of a server that makes 500 steps a second without a pause, and months of one
+    /// that is idle mostly.
+    pub const FEED_HISTORY: i64 = 1_000_000;
 }
 
 /// Where a new query begins to read streams. Tables are always read whole.
@@ -135,6 +142,10 @@ pub struct QueryStatus {
     pub stopped_at: Vec<(TopicPartition, Offset)>,
     /// Per operator, by node: (rows in, rows out, nanoseconds).
     pub operators: Vec<(u64, u64, u64)>,
+    /// Per operator, by node: about how many bytes its state takes on disk since the last checkpoint; `None` for one that keeps none.
+    pub stored: Vec<Option<u64>>,
+    /// The same for the rows of its table.
+    pub result_stored: Option<u64>,
 }
 
 /// A source partition's progress.
@@ -241,6 +252,11 @@ impl Engine {
         self.shared.status().1
     }
 
+    /// How often steps commit and how long they take.
+    pub fn steps(&self) -> StepStats {
+        self.shared.step_stats()
+    }
+
     /// Why the engine has stopped, if it has: readers keep the last snapshot then, and no step runs any more.
     pub fn stopped(&self) -> Option<String> {
         self.shared.stopped()
@@ -261,7 +277,7 @@ impl Engine {
         self.shared.wait_covering(written, timeout)
     }
 
-    /// Starts a push query. It gets the changes of the steps after the one it joined at; with `from_beginning` it gets the history first.
+    /// Starts a push query. It gets the changes of the steps after the one it joined at, unless `options` say otherwise.
     pub fn subscribe(
         &self,
         plan: DataflowPlan,

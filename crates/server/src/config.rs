@@ -8,6 +8,7 @@ mod units;
 use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
+use highwater_exec::EngineOptions;
 use serde::Deserialize;
 
 pub use units::{ByteSize, HumanDuration};
@@ -141,6 +142,14 @@ pub struct PushSettings {
         value_name = "SIZE"
     )]
     pub buffer_bytes: Option<ByteSize>,
+    /// Steps that a push query can be resumed behind: so many are remembered at least [default: 1000000]
+    #[arg(
+        id = "push.history_steps",
+        long = "push-history-steps",
+        env = "HIGHWATER_PUSH_HISTORY_STEPS",
+        value_name = "N"
+    )]
+    pub history_steps: Option<u32>,
 }
 
 /// When the log syncs.
@@ -187,6 +196,8 @@ pub struct Config {
     pub checkpoint_interval: Duration,
     /// Bound on what waits for one push reader.
     pub push_buffer_bytes: usize,
+    /// Steps that push queries can be resumed behind.
+    pub push_history_steps: i64,
 }
 
 /// A setting that cannot be used.
@@ -280,6 +291,7 @@ impl Settings {
             },
             push: PushSettings {
                 buffer_bytes: self.push.buffer_bytes.or(fallback.push.buffer_bytes),
+                history_steps: self.push.history_steps.or(fallback.push.history_steps),
             },
         }
     }
@@ -319,6 +331,10 @@ impl Settings {
                 .push
                 .buffer_bytes
                 .map_or(64 << 20, |ByteSize(bytes)| bytes as usize),
+            push_history_steps: self
+                .push
+                .history_steps
+                .map_or(EngineOptions::FEED_HISTORY, i64::from),
         };
         config.check(self.insecure_allow_remote.unwrap_or(false))?;
         Ok(config)
@@ -406,7 +422,7 @@ mod tests {
     fn a_file_reaches_every_section() {
         let settings = file(
             "data = '/var/lib/highwater'\nlisten = '127.0.0.1:1'\nworkers = 3\n[log]\nfsync = 'interval'\nsegment_bytes = '8MiB'\n\
-             [step]\nmax_rows = 7\n[exec]\nworkers = 5\n[checkpoint]\ninterval = '2s'\n[push]\nbuffer_bytes = 100000\n",
+             [step]\nmax_rows = 7\n[exec]\nworkers = 5\n[checkpoint]\ninterval = '2s'\n[push]\nbuffer_bytes = 100000\nhistory_steps = 9\n",
         )
         .expect("valid file");
         let config = settings.validate().expect("valid settings");
@@ -417,6 +433,7 @@ mod tests {
         assert_eq!(config.step_max_rows, 7);
         assert_eq!(config.checkpoint_interval, Duration::from_secs(2));
         assert_eq!(config.push_buffer_bytes, 100_000);
+        assert_eq!(config.push_history_steps, 9);
         assert_eq!((config.workers, config.exec_workers.get()), (3, 5));
     }
 

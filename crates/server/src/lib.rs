@@ -178,6 +178,7 @@ fn open(config: Config, log_folder: &Path, state_folder: &Path) -> Result<Server
         step_max_rows: config.step_max_rows,
         workers: config.exec_workers,
         checkpoint_interval: config.checkpoint_interval,
+        feed_history: config.push_history_steps,
         processing_log_topic: PROCESSING_LOG_TOPIC.to_owned(),
     };
     let planner = Planner::new(config.default_partitions);

@@ -81,6 +81,7 @@ impl LocalServer {
             step_max_rows: options.step_max_rows,
             workers: NonZeroUsize::MIN,
             checkpoint_interval: CHECKPOINT_INTERVAL,
+            feed_history: EngineOptions::FEED_HISTORY,
             processing_log_topic: PROCESSING_LOG_TOPIC.to_owned(),
         };
         let planner = Planner::new(config.default_partitions);
@@ -119,6 +120,11 @@ impl LocalServer {
     /// The topics.
     pub fn log(&self) -> &Arc<dyn Log> {
         &self.server.log
+    }
+
+    /// The last committed step.
+    pub fn step(&self) -> u64 {
+        self.server.engine.snapshot().step()
     }
 
     /// Waits until all queries have read everything, including what they write for each other.

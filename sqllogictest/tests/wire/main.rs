@@ -11,6 +11,7 @@ mod hostile;
 mod log_tool;
 mod process;
 mod push;
+mod resume;
 
 use highwater_sqllogictest::{Endpoint, ServerProcess};
 use tokio_postgres::Client;

@@ -3,6 +3,7 @@
 
 mod faults;
 mod oracle;
+mod resume;
 mod workers;
 mod world;
 
