@@ -9,6 +9,7 @@ mod extended;
 mod flights;
 mod hostile;
 mod log_tool;
+mod monitoring;
 mod process;
 mod push;
 mod resume;
