@@ -77,6 +77,13 @@ impl Pipeline {
             untold: Vec::new(),
         };
         let new_queries = pipeline.restore_queries(&manifest, queries)?;
+        for sink in pipeline
+            .queries
+            .iter()
+            .filter_map(|query| query.sink.as_ref())
+        {
+            sink.producer().commit_checkpointed(&*pipeline.log)?;
+        }
         let Replay { replayed, dropped } = pipeline.replay(Offset(manifest.journal))?;
         let aborted = pipeline.settle_producers()?;
         tracing::info!(
