@@ -505,8 +505,8 @@ impl Pipeline {
         };
         // ORDER: readers learn the step's number at once, so no other step may ever have it.
         self.log.sync(self.journal.partition(), end)?;
+        // The snapshot stays: nothing in it has changed, and it must not name sources that may go with this reader.
         self.step += 1;
-        self.shared.publish(self.current_snapshot());
         Ok(true)
     }
 }
