@@ -11,6 +11,7 @@
 //! INVARIANT: the journal keeps every step behind the oldest checkpoint that is kept.
 
 use std::{
+    collections::HashMap,
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     error::{ExecError, ExecResult},
     producer::ProducerPosition,
-    state::{BaseSnapshot, RocksState, Run, StateChanges, StatePrefix},
+    state::{BaseSnapshot, RocksState, Run, StateChanges, StateId, StatePrefix},
 };
 
 /// Version of the manifest; a newer one is refused.
@@ -97,6 +98,8 @@ pub struct CheckpointWork {
     pub runs: Vec<(StatePrefix, Vec<Arc<Run>>)>,
     /// What has to be on disk first: journal, inputs and results.
     pub must_be_durable: Vec<(TopicPartition, Offset)>,
+    /// The state tables of all queries.
+    pub tables: Vec<StateId>,
     /// It marks a change of the queries.
     pub changes_queries: bool,
 }
@@ -105,6 +108,8 @@ pub struct CheckpointWork {
 pub struct CheckpointDone {
     /// The step whose state it holds.
     pub step: u64,
+    /// About how many bytes each state table has on disk.
+    pub stored: HashMap<StateId, u64>,
     /// The database as the checkpoint left it.
     pub base: Arc<BaseSnapshot>,
     /// Journal entries below this are not needed any more.
@@ -222,8 +227,10 @@ impl CheckpointStore {
                 journal_keep = journal_keep.min(manifest.journal);
             }
         }
+        let sizes = state.stored(&work.tables);
         Ok(CheckpointDone {
             step,
+            stored: work.tables.iter().copied().zip(sizes).collect(),
             base: state.snapshot(),
             journal_keep: Offset(journal_keep),
         })

@@ -25,6 +25,7 @@ use crate::{
     pipeline_thread::{self, Command, Event},
     shared::Shared,
     snapshot::{Snapshot, SnapshotInner},
+    step_times::StepStats,
     subscribe,
     transactions::{Ends, Told, Transactions},
 };
@@ -44,6 +45,8 @@ pub struct EngineOptions {
     pub checkpoint_interval: Duration,
     /// Bytes of memory for state: what operators and tables keep, checkpoints under way, and the state database. Results do not depend on it.
     pub state_memory: usize,
+    /// How many steps the journal keeps at least, so that push queries can be resumed behind them.
+    pub feed_history: i64,
     /// Topic of the processing log; it must exist. Records that cannot be decoded go there as JSON.
     pub processing_log_topic: String,
 }
@@ -54,6 +57,9 @@ impl EngineOptions {
 
     /// Memory for state where nothing is known of the machine: room for some million groups.
     pub const STATE_MEMORY: usize = 1 << 30;
+    /// Some 150 bytes each: 150 MB of disk at the most, half an hour of a server that makes 500 steps a second without a pause, and months of one
+    /// that is idle mostly.
+    pub const FEED_HISTORY: i64 = 1_000_000;
 }
 
 /// Where a new query begins to read streams. Tables are always read whole.
@@ -148,6 +154,10 @@ pub struct QueryStatus {
     pub memory: Vec<StateMemory>,
     /// Bytes of rows of its table that are in memory: those of the steps since the last checkpoint.
     pub table_bytes: usize,
+    /// Per operator, by node: about how many bytes its state takes on disk since the last checkpoint; `None` for one that keeps none.
+    pub stored: Vec<Option<u64>>,
+    /// The same for the rows of its table.
+    pub result_stored: Option<u64>,
 }
 
 /// A source partition's progress.
@@ -258,6 +268,11 @@ impl Engine {
         self.shared.status().1
     }
 
+    /// How often steps commit and how long they take.
+    pub fn steps(&self) -> StepStats {
+        self.shared.step_stats()
+    }
+
     /// Why the engine has stopped, if it has: readers keep the last snapshot then, and no step runs any more.
     pub fn stopped(&self) -> Option<String> {
         self.shared.stopped()
@@ -278,7 +293,7 @@ impl Engine {
         self.shared.wait_covering(written, timeout)
     }
 
-    /// Starts a push query. It gets the changes of the steps after the one it joined at; with `from_beginning` it gets the history first.
+    /// Starts a push query. It gets the changes of the steps after the one it joined at, unless `options` say otherwise.
     pub fn subscribe(
         &self,
         plan: DataflowPlan,

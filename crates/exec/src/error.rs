@@ -15,6 +15,41 @@ pub enum ExecError {
     /// A plan uses something that has no incremental form here.
     #[error("{0}")]
     Unsupported(String),
+    /// A push query cannot go on behind a step.
+    #[error("{0}")]
+    NotResumable(String),
+    /// A push query shall go on behind a step that has not been.
+    #[error("step {step} has not been: the last one is {last}")]
+    StepAhead {
+        /// The step.
+        step: u64,
+        /// The last one.
+        last: u64,
+    },
+    /// A push query shall go on behind a step that the journal does not tell of any more, or in which nobody read what the query reads.
+    #[error("how far topic \"{topic}\" was read by step {step} is not known{}", oldest(*.first))]
+    StepGone {
+        /// The step.
+        step: u64,
+        /// What the query reads.
+        topic: String,
+        /// The oldest one that the journal tells of.
+        first: Option<u64>,
+    },
+    /// A push query shall go on behind a step, and records of later steps are gone.
+    #[error(
+        "records of steps behind {step} are gone: \"{partition}\" was read up to offset {from} by then and begins at {start} now"
+    )]
+    RecordsGone {
+        /// The step.
+        step: u64,
+        /// Topic and partition.
+        partition: String,
+        /// Where it was read by then.
+        from: i64,
+        /// Where it begins.
+        start: i64,
+    },
     /// A query needs more than one query may have.
     #[error("{0}")]
     LimitExceeded(String),
@@ -72,6 +107,12 @@ impl ExecError {
             _ => false,
         }
     }
+}
+
+fn oldest(first: Option<u64>) -> String {
+    first.map_or_else(String::new, |first| {
+        format!(": the journal keeps the steps from {first} on")
+    })
 }
 
 /// An error with its causes in one line, for logs and states that only hold text.

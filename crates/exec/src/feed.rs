@@ -12,8 +12,10 @@ pub struct SubscriptionId(pub u64);
 /// The changes of one committed step.
 #[derive(Debug, Clone)]
 pub struct ChangeBatch {
-    /// The step.
-    pub step: u64,
+    /// The step; `None` for history whose step was not known yet.
+    pub step: Option<u64>,
+    /// It is all of the step, or the last part: whoever has it can go on behind the step.
+    pub ends_step: bool,
     /// Rows: the columns of the plan's result, without the hidden event time.
     pub rows: RecordBatch,
     /// +1 or -1 per row; `None` when all are +1. A changed row is its -1 directly followed by its +1.
@@ -41,6 +43,19 @@ pub trait ChangeReceiver: Send {
 /// How a subscription begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubscribeOptions {
-    /// Streams from their first record, tables as they are now, before the changes; otherwise only what comes.
-    pub from_beginning: bool,
+    /// With which changes.
+    pub start: FeedStart,
+    /// The reader wants to know which batch ends a step, of history too.
+    pub with_steps: bool,
+}
+
+/// With which changes a subscription begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedStart {
+    /// Only what comes.
+    Next,
+    /// Streams from their first record, tables as they are now, before the changes.
+    History,
+    /// With the first step behind this one.
+    After(u64),
 }

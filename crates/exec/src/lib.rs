@@ -32,12 +32,14 @@ mod query_memory;
 mod recovery;
 mod rejects;
 mod relation;
+mod resume;
 mod shared;
 mod sink;
 mod snapshot;
 mod source;
 mod state;
 mod step;
+mod step_times;
 mod subscribe;
 mod transactions;
 mod workers;
@@ -48,8 +50,12 @@ pub use engine::{
     QueryStatus, SourceStatus,
 };
 pub use error::{ExecError, ExecResult};
-pub use feed::{ChangeBatch, ChangeReceiver, FeedClosed, SubscribeOptions, SubscriptionId};
+pub use feed::{
+    ChangeBatch, ChangeReceiver, FeedClosed, FeedStart, SubscribeOptions, SubscriptionId,
+};
 pub use operator::{Rejected, StateMemory};
 pub use relation::{DecodedRows, EncodedRows, RelationDecoder, RelationEncoder};
+pub use resume::is_resumable;
 pub use snapshot::{KeyRange, Snapshot, TableReader};
+pub use step_times::StepStats;
 pub use transactions::{Ends, Told};

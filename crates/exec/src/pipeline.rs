@@ -8,9 +8,13 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
+    time::Instant,
 };
 
-use highwater_planner::catalog::{QueryId, Relation, RelationId, SourceKind};
+use highwater_planner::{
+    catalog::{QueryId, Relation, RelationId, SourceKind},
+    dataflow::Node,
+};
 use highwater_storage_log::{Log, Offset, TopicPartition};
 
 use crate::{
@@ -24,7 +28,7 @@ use crate::{
     holds::Holds,
     journal::Journal,
     memory::MemoryHolder,
-    query::QueryGraph,
+    query::{QueryGraph, keeps_state},
     rejects::ProcessingLog,
     shared::Shared,
     sink::Sink,
@@ -55,6 +59,8 @@ pub struct Pipeline {
     pub(crate) step: u64,
     /// Clock and seed of the step that runs next: those of its journal entry.
     pub(crate) moment: (i64, u64),
+    /// When the step was journaled that runs; `None` in a replay.
+    pub(crate) step_began: Option<Instant>,
     /// A step that ran and waits for the disk.
     pub(crate) pending: Option<PendingStep>,
     /// The step of the last checkpoint.
@@ -73,6 +79,12 @@ pub struct Pipeline {
     pub(crate) holds: Holds,
     /// What the steps take of the memory for state.
     pub(crate) memory: MemoryHolder,
+    /// Up to where queries had written their streams as the journal last told, by partition.
+    pub(crate) journaled_writes: HashMap<RelationId, Vec<Offset>>,
+    /// About how many bytes each state table has on disk, as of the last checkpoint.
+    pub(crate) stored: HashMap<StateId, u64>,
+    /// Sources of which the journal does not tell yet where their reading began.
+    pub(crate) untold: Vec<RelationId>,
 }
 
 /// A persistent query with its result.
@@ -198,8 +210,26 @@ impl RunningQuery {
             .collect()
     }
 
-    fn status(&self) -> QueryStatus {
+    /// What it keeps: the state of its operators, and its result.
+    fn state_tables(&self) -> impl Iterator<Item = StateId> {
+        let id = self.definition.id;
+        let operators = self.graph.plan().nodes.iter();
+        let operators = operators.filter(|node| keeps_state(&node.operator));
+        let result = self.table.is_some().then(|| StateId::result(id));
+        operators
+            .map(move |node| StateId::operator(id, node.id))
+            .chain(result)
+    }
+
+    fn status(&self, stored: &HashMap<StateId, u64>) -> QueryStatus {
+        let id = self.definition.id;
+        let of_node = |node: &Node| match keeps_state(&node.operator) {
+            true => stored.get(&StateId::operator(id, node.id)).copied(),
+            false => None,
+        };
         QueryStatus {
+            stored: self.graph.plan().nodes.iter().map(of_node).collect(),
+            result_stored: stored.get(&StateId::result(id)).copied(),
             id: self.definition.id,
             state: self.state.clone(),
             rows_in: self.rows_in,
@@ -315,6 +345,7 @@ impl Pipeline {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
                 self.shared.watch(&relation.topic);
+                self.untold.push(relation.id);
                 entry.insert(TopicSource::new(Arc::clone(relation), positions)?)
             }
         };
@@ -338,7 +369,7 @@ impl Pipeline {
         self.sources.retain(|relation, _| read.contains(relation));
     }
 
-    /// Whether a source is read by a persistent query that runs; one that only push queries read is in no journal entry.
+    /// Whether a source is read by a persistent query that runs; one that only push queries read is read by no replay.
     pub fn is_durable_source(&self, relation: RelationId) -> bool {
         self.queries.iter().any(|query| {
             query.runs() && reads_topic(&query.graph, Some(&query.definition.output), relation)
@@ -431,6 +462,14 @@ impl Pipeline {
         written
     }
 
+    /// Looks how much each state table has on disk; checkpoints tell it from then on.
+    pub(crate) fn measure_state(&mut self) {
+        let queries = self.queries.iter();
+        let tables: Vec<StateId> = queries.flat_map(RunningQuery::state_tables).collect();
+        let sizes = self.state.stored(&tables);
+        self.stored = tables.into_iter().zip(sizes).collect();
+    }
+
     /// Publishes state and counters.
     pub(crate) fn publish_status(&self) {
         let catching_up = self.catching_up.iter().map(|catch_up| QueryStatus {
@@ -443,11 +482,13 @@ impl Pipeline {
             operators: Vec::new(),
             memory: Vec::new(),
             table_bytes: 0,
+            stored: Vec::new(),
+            result_stored: None,
         });
         let queries = self
             .queries
             .iter()
-            .map(RunningQuery::status)
+            .map(|query| query.status(&self.stored))
             .chain(catching_up)
             .collect();
         let sources = self
@@ -480,6 +521,13 @@ impl Pipeline {
             self.pending.is_none(),
             "a checkpoint lies between two committed steps"
         );
+        match self.mark_journal() {
+            // Steps go on where they stood, so an older mark tells the same.
+            Err(error) if !changes_queries && error.is_disk_full() => {
+                tracing::debug!(%error, "a checkpoint goes without its mark in the journal");
+            }
+            marked => _ = marked?,
+        }
         let mut manifest = Manifest::new(self.step, self.journal.end()?);
         let durable: Vec<RelationId> = self
             .sources
@@ -515,7 +563,9 @@ impl Pipeline {
                     .zip(source.positions().iter().copied()),
             );
         }
+        let mut tables = Vec::new();
         for query in &mut self.queries {
+            tables.extend(query.state_tables());
             query.graph.checkpoint(&mut changes);
             if let Some(table) = &mut query.table {
                 runs.push((table.prefix(), table.freeze()));
@@ -529,6 +579,7 @@ impl Pipeline {
             changes,
             runs,
             must_be_durable,
+            tables,
             changes_queries,
         })
     }

@@ -25,6 +25,7 @@ use crate::{
     error::{ExecError, ExecResult, with_causes},
     feed::SubscriptionId,
     pipeline::Pipeline,
+    resume::SettledJournal,
     shared::Shared,
     subscribe::Joining,
 };
@@ -51,6 +52,8 @@ pub enum Event {
     Command(Command, mpsc::SyncSender<ExecResult<()>>),
     /// A push query wants to join.
     Join(Box<Joining>),
+    /// Somebody wants to know from the journal where everything stands.
+    Mark(mpsc::SyncSender<ExecResult<SettledJournal>>),
     /// A push query's reader has gone.
     Unsubscribe(SubscriptionId),
 }
@@ -274,6 +277,11 @@ impl PipelineThread {
                 self.pipeline.join(*joining)?;
                 // What came in since the push query was asked for shall reach it.
                 self.pipeline.shared.signal_input();
+            }
+            Event::Mark(reply) => {
+                self.wait_for_commit()?;
+                // Whoever asked may have gone.
+                let _ = reply.send(self.pipeline.mark_journal());
             }
             Event::Unsubscribe(id) => self.pipeline.end_subscription(id, "it was ended".into()),
             Event::CheckpointTrouble(_) => {}

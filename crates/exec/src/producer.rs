@@ -227,6 +227,22 @@ impl Producer {
             .collect()
     }
 
+    /// Before a replay: commits what a checkpoint holds and nothing has followed. A change of the queries is committed after its checkpoint, and where a
+    /// power cut took that, the steps behind it would go into the same transaction, one offset before where the journal tells.
+    pub fn commit_checkpointed(&self, log: &dyn Log) -> ExecResult<()> {
+        for partition in &self.partitions {
+            let Some(state) = log.producer(&partition.name, self.id)? else {
+                continue;
+            };
+            let is_last = state.epoch == partition.position.epoch
+                && advance(state.last_sequence, 1) == partition.position.next_sequence;
+            if is_last && state.open_transaction.is_some() {
+                log.end_transaction(&partition.name, self.id, state.epoch, true)?;
+            }
+        }
+        Ok(())
+    }
+
     /// After a replay: what the last journaled step appended is committed; what comes from a step that is not in the journal is aborted, and
     /// the producer goes on with a new epoch. Answers whether anything was aborted.
     pub fn settle(&mut self, log: &dyn Log) -> ExecResult<bool> {

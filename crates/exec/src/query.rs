@@ -157,14 +157,7 @@ impl QueryGraph {
 
     /// Whether some operator's result depends on earlier rows.
     pub fn is_stateful(&self) -> bool {
-        self.plan.nodes.iter().any(|node| {
-            matches!(
-                node.operator,
-                PlanOperator::Aggregate { .. }
-                    | PlanOperator::SessionAggregate { .. }
-                    | PlanOperator::Join { .. }
-            )
-        })
+        remembers(&self.plan)
     }
 
     /// Rows dropped since their window had closed.
@@ -434,6 +427,21 @@ impl QueryGraph {
             }
         }
     }
+}
+
+/// Whether some operator of a plan has a result that depends on earlier rows.
+pub fn remembers(plan: &DataflowPlan) -> bool {
+    plan.nodes.iter().any(|node| keeps_state(&node.operator))
+}
+
+/// Whether an operator keeps something from step to step.
+pub fn keeps_state(operator: &PlanOperator) -> bool {
+    matches!(
+        operator,
+        PlanOperator::Aggregate { .. }
+            | PlanOperator::SessionAggregate { .. }
+            | PlanOperator::Join { .. }
+    )
 }
 
 /// What one slot of one operator has to do in a step, apart from all other slots.

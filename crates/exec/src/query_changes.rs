@@ -7,7 +7,7 @@
 //! INVARIANT: the journal tells nothing of such changes, so no step is journaled before a checkpoint holds the last one. A change that ends
 //! without its checkpoint leaves the pipeline owing it ([`Pipeline::settle_change`]).
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use highwater_planner::catalog::{QueryId, RelationId};
 use highwater_storage_log::{Offset, TopicPartition};
@@ -119,7 +119,8 @@ impl Pipeline {
         let ends = self.history_ends_of(&query)?;
         self.queries.insert(position, query);
         let taken_in = self
-            .attach_sources(position, &ends)
+            .begin_unseen_step()
+            .and_then(|()| self.attach_sources(position, &ends))
             .and_then(|()| self.write_rejected(position, undecodable, unevaluated))
             .and_then(|()| {
                 self.catch_up(position, &reached, &ends, Downstream::Unaffected, !started)
@@ -288,6 +289,8 @@ impl Pipeline {
     /// Removes a query between two steps, with its state.
     pub fn drop_query(&mut self, id: QueryId) -> ExecResult<()> {
         let position = self.query_index(id)?;
+        // The last step's entry does not tell what the step made, and the next one will not know the query any more.
+        self.mark_journal()?;
         if let Some(sink) = &self.queries[position].sink {
             // Nobody can make these records again once the query is gone.
             for (partition, end) in sink.producer().ends(&*self.log)? {
@@ -348,7 +351,9 @@ impl Pipeline {
                 .all(|source| stopped_at.contains_key(&source.id))
         });
         let keeps_state = query.table.is_some();
-        let mut resumed = self.attach_sources(position, &ends);
+        let mut resumed = self
+            .begin_unseen_step()
+            .and_then(|()| self.attach_sources(position, &ends));
         if resumed.is_ok() {
             resumed = match &stopped_at {
                 Some(stopped_at) if only_streams && !replaced && !(failed && keeps_state) => {
@@ -509,7 +514,11 @@ impl Pipeline {
         self.commit_producers()?;
         self.shared.publish(self.current_snapshot());
         self.publish_status();
-        let feeds = std::mem::take(&mut self.between_steps);
+        let mut feeds = std::mem::take(&mut self.between_steps);
+        let mut ended: HashSet<SubscriptionId> = HashSet::new();
+        for (id, changes) in feeds.iter_mut().rev() {
+            changes.ends_step = ended.insert(*id);
+        }
         self.deliver(self.step, feeds);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::{
     checkpoint::{CheckpointStore, Manifest},
     engine::{EngineOptions, PersistentQuery, QueryState},
     error::{ExecResult, with_causes},
-    journal::{Journal, JournalEntry},
+    journal::{EntryKind, Journal, JournalEntry},
     pipeline::{Pipeline, RunningQuery, wanted_columns},
     rejects::ProcessingLog,
     shared::Shared,
@@ -66,14 +66,25 @@ impl Pipeline {
             pending: None,
             checkpointed_step: manifest.step,
             moment: (0, 0),
+            step_began: None,
             moved_without_step: false,
             owes_checkpoint: false,
             owes_aborts: false,
             between_steps: Vec::new(),
             unwritten: Vec::new(),
             holds: Default::default(),
+            journaled_writes: Default::default(),
+            stored: Default::default(),
+            untold: Vec::new(),
         };
         let new_queries = pipeline.restore_queries(&manifest, queries)?;
+        for sink in pipeline
+            .queries
+            .iter()
+            .filter_map(|query| query.sink.as_ref())
+        {
+            sink.producer().commit_checkpointed(&*pipeline.log)?;
+        }
         let Replay { replayed, dropped } = pipeline.replay(Offset(manifest.journal))?;
         let aborted = pipeline.settle_producers()?;
         tracing::info!(
@@ -97,6 +108,7 @@ impl Pipeline {
         }
         pipeline.abort_leftovers();
         pipeline.hold_inputs()?;
+        pipeline.measure_state();
         pipeline.publish_status();
         Ok(pipeline)
     }
@@ -187,7 +199,8 @@ impl Pipeline {
             replayed: 0,
             dropped: false,
         };
-        for entry in self.journal.read_from(from)? {
+        let entries = self.journal.read_from(from)?.into_iter();
+        for entry in entries.filter(|entry| entry.kind == EntryKind::Step) {
             if !self.inputs_survived(&entry) {
                 // The step never committed: its inputs had to be on disk first. Nor did any step behind it.
                 tracing::warn!(
@@ -254,13 +267,16 @@ impl Pipeline {
     pub fn finish_checkpoint(&mut self, done: crate::checkpoint::CheckpointDone) -> ExecResult<()> {
         self.base = Arc::clone(&done.base);
         self.checkpointed_step = done.step;
+        self.stored = done.stored;
         for query in &mut self.queries {
             query.graph.checkpointed();
             if let Some(table) = &mut query.table {
                 table.checkpointed(Arc::clone(&done.base));
             }
         }
-        self.journal.drop_below(done.journal_keep)?;
+        let history = self.journal.end()?.0 - self.options.feed_history;
+        let keep = history.min(done.journal_keep.0);
+        self.journal.drop_below(Offset(keep.max(0)))?;
         self.hold_inputs()
     }
 

@@ -20,6 +20,7 @@ use crate::{
     memory::MemoryBudget,
     pipeline_thread::Event,
     snapshot::{Snapshot, SnapshotInner},
+    step_times::{StepStats, StepTimes},
 };
 
 /// How long a write waits for room before it is tried again.
@@ -34,6 +35,7 @@ pub struct Shared {
     published: Mutex<Published>,
     changed: Condvar,
     status: Mutex<(Vec<QueryStatus>, Vec<SourceStatus>)>,
+    step_times: Mutex<StepTimes>,
     /// Appends that must not be cut apart.
     pub(crate) groups: AppendGroups,
     next_subscription: AtomicU64,
@@ -59,6 +61,7 @@ impl Shared {
             published: Mutex::new(Published::default()),
             changed: Condvar::new(),
             status: Mutex::default(),
+            step_times: Mutex::default(),
             groups: AppendGroups::default(),
             next_subscription: AtomicU64::new(1),
             stopping: AtomicBool::new(false),
@@ -185,6 +188,19 @@ impl Shared {
                 return Err(ExecError::FreshnessTimeout(timeout));
             }
         }
+    }
+
+    /// Notes a step that commits now and began its cut at `began`.
+    pub fn note_step(&self, began: Instant) {
+        let now = Instant::now();
+        self.step_times
+            .lock()
+            .note(now, now.saturating_duration_since(began));
+    }
+
+    /// How often steps commit and how long they take.
+    pub fn step_stats(&self) -> StepStats {
+        self.step_times.lock().stats(Instant::now())
     }
 
     /// Publishes counters.

@@ -11,7 +11,7 @@
 use std::{
     collections::HashMap,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use arrow::{array::AsArray, datatypes::TimestampMillisecondType, record_batch::RecordBatch};
@@ -28,7 +28,7 @@ use crate::{
     engine::{PersistentQuery, QueryOutput, QueryState},
     error::{ExecError, ExecResult},
     feed::{ChangeBatch, FeedClosed, SubscriptionId},
-    journal::JournalEntry,
+    journal::{EntryKind, JournalEntry, Offsets},
     operator::Rejected,
     pipeline::{Pipeline, RunningQuery},
     producer::StepBatches,
@@ -42,6 +42,8 @@ use crate::{
 pub struct PendingStep {
     /// Its number.
     pub step: u64,
+    /// When it was journaled; a replay is not timed.
+    began: Option<Instant>,
     snapshot: SnapshotInner,
     feeds: Vec<(SubscriptionId, ChangeBatch)>,
 }
@@ -60,27 +62,31 @@ pub type TableRows = HashMap<RelationId, Vec<(SlotRows, Vec<bool>)>>;
 impl Pipeline {
     /// Writes the next step into the journal; answers what has to be on disk before it may commit.
     pub fn journal_step(&mut self, cut: &Cut) -> ExecResult<Vec<(TopicPartition, Offset)>> {
-        let durable: Vec<(RelationId, u32, Offset)> = cut
+        // What only push queries read is in it, too: they are resumed from it.
+        let mut read: Offsets = cut
             .fetched
             .iter()
-            .filter(|(relation, _)| self.is_durable_source(*relation))
             .map(|(relation, part)| (*relation, part.partition as u32, part.to))
             .collect();
+        let untold = self.take_untold(&read);
+        read.extend(untold);
+        self.step_began = Some(Instant::now());
         let mut waits = Vec::with_capacity(cut.fetched.len() + 1);
         let clock = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |now| now.as_millis() as i64);
         let step = self.step + 1;
         self.moment = (clock, seed(step, clock));
-        if !durable.is_empty() {
-            let end = self.journal.append(&JournalEntry {
-                step,
-                clock,
-                seed: self.moment.1,
-                cut: durable,
-            })?;
-            waits.push((self.journal.partition().clone(), end));
-        }
+        let written = self.newly_written();
+        let end = self.append_to_journal(&JournalEntry {
+            kind: EntryKind::Step,
+            step,
+            clock,
+            seed: self.moment.1,
+            cut: read,
+            written,
+        })?;
+        waits.push((self.journal.partition().clone(), end));
         for (relation, part) in &cut.fetched {
             waits.push((
                 self.source(*relation)?.partitions()[part.partition].clone(),
@@ -116,7 +122,7 @@ impl Pipeline {
             if !self.sources.contains_key(&relation) {
                 continue;
             }
-            // A record that only push queries read is in no journal entry, so it cannot be in the processing log either.
+            // A replay does not read what only push queries read, so it cannot be in the processing log either.
             let mut unjournaled = Vec::new();
             let bad = if self.is_durable_source(relation) {
                 &mut rejected
@@ -276,6 +282,7 @@ impl Pipeline {
         shared.until_there_is_room(|| processing_log.append(log, &output.rejected))?;
         self.pending = Some(PendingStep {
             step: self.step,
+            began: self.step_began.take(),
             snapshot: self.current_snapshot(),
             feeds: output.feeds,
         });
@@ -289,6 +296,9 @@ impl Pipeline {
         };
         self.commit_producers()?;
         self.shared.publish(pending.snapshot);
+        if let Some(began) = pending.began {
+            self.shared.note_step(began);
+        }
         self.deliver(pending.step, pending.feeds);
         Ok(())
     }
@@ -512,7 +522,8 @@ pub fn change_batch(step: u64, changes: &[Delta]) -> ExecResult<Option<ChangeBat
     let visible: Vec<usize> = (0..delta.columns().len()).collect();
     let rows: RecordBatch = delta.batch().project(&visible)?;
     Ok(Some(ChangeBatch {
-        step,
+        step: Some(step),
+        ends_step: true,
         rows,
         diffs: delta.diffs().map(<[i8]>::to_vec),
     }))

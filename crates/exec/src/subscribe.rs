@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use highwater_functions::StepClock;
 use highwater_planner::{catalog::SourceKind, dataflow::DataflowPlan};
 use highwater_storage_log::{Log, Offset, TopicPartition};
 
@@ -17,15 +18,19 @@ use crate::{
     catch_up::{records_between, settled_ends},
     engine::EngineOptions,
     error::{ExecError, ExecResult},
-    feed::{ChangeBatch, ChangeReceiver, FeedClosed, SubscribeOptions, SubscriptionId},
+    feed::{ChangeBatch, ChangeReceiver, FeedClosed, FeedStart, SubscribeOptions, SubscriptionId},
     pipeline::{Pipeline, SourcePositions, Subscription, wanted_columns},
     pipeline_thread::Event,
     query::{QueryGraph, RelationRows, StepPart},
+    resume::{Resumption, check_resumable, settled_journal},
     shared::Shared,
     source::TopicSource,
     step::change_batch,
     workers::Workers,
 };
+
+/// Entries of the journal that a push query which is resumed may still have to follow when it joins.
+const RESUME_TAIL: i64 = 1_000;
 
 /// How long a catch-up waits before it offers again to a reader that was full.
 const FULL_READER_PAUSE: Duration = Duration::from_millis(1);
@@ -37,7 +42,12 @@ pub struct Joining {
     receiver: Box<dyn ChangeReceiver>,
     /// Where its reading of history stands; `None` when it wants only what comes.
     history: Option<SourcePositions>,
+    /// Its way back to where the pipeline stands; `None` when it does not go on behind a step.
+    resumption: Option<Resumption>,
     started: bool,
+    with_steps: bool,
+    /// What waits to be given: it may be the last of its step. Only where the reader wants to know.
+    held: Option<ChangeBatch>,
     /// Told when it has joined, or cannot: it is dropped unused then.
     joined: Option<mpsc::SyncSender<()>>,
 }
@@ -52,15 +62,22 @@ pub fn start(
 ) -> ExecResult<SubscriptionId> {
     let id = SubscriptionId(shared.next_subscription());
     let graph = QueryGraph::new(plan, None, Workers::ONE)?;
+    let resumption = match options.start {
+        FeedStart::After(step) => Some(resumption(&log, &shared, &graph, step)?),
+        FeedStart::Next | FeedStart::History => None,
+    };
     let mut joining = Joining {
         id,
         graph,
         receiver,
         history: None,
+        resumption,
         started: false,
+        with_steps: options.with_steps,
+        held: None,
         joined: None,
     };
-    if !options.from_beginning {
+    if options.start == FeedStart::Next {
         // What is written after the answer must reach the reader, so there is none before it has joined.
         let (joined, has_joined) = mpsc::sync_channel(1);
         joining.joined = Some(joined);
@@ -73,7 +90,7 @@ pub fn start(
     }
     thread::Builder::new()
         .name(format!("hw-feed-{}", id.0))
-        .spawn(move || match joining.catch_up(&*log, &shared) {
+        .spawn(move || match joining.come_closer(&*log, &shared) {
             Ok(true) => {
                 // The engine has stopped if it does not take it; the receiver is dropped with it, which its reader sees.
                 let _ = join(&shared, joining);
@@ -89,6 +106,24 @@ pub fn start(
     Ok(id)
 }
 
+/// Finds where a push query goes on.
+fn resumption(
+    log: &Arc<dyn Log>,
+    shared: &Shared,
+    graph: &QueryGraph,
+    after: u64,
+) -> ExecResult<Resumption> {
+    check_resumable(graph.plan())?;
+    let journal = settled_journal(shared)?;
+    if after > journal.step {
+        return Err(ExecError::StepAhead {
+            step: after,
+            last: journal.step,
+        });
+    }
+    Resumption::find(log, graph, after, journal.end)
+}
+
 fn join(shared: &Shared, joining: Joining) -> ExecResult<()> {
     if shared.send(Event::Join(Box::new(joining))) {
         Ok(())
@@ -98,6 +133,68 @@ fn join(shared: &Shared, joining: Joining) -> ExecResult<()> {
 }
 
 impl Joining {
+    /// Gives what was before it joins; false when the reader has gone.
+    fn come_closer(&mut self, log: &dyn Log, shared: &Shared) -> ExecResult<bool> {
+        if self.resumption.is_none() {
+            return self.catch_up(log, shared);
+        }
+        loop {
+            let (given, entries) = match self.resume(log, true)? {
+                Some(records) => (records, self.follow_journal(shared)?),
+                None => return Ok(false),
+            };
+            if given <= EngineOptions::CATCH_UP_TAIL && entries <= RESUME_TAIL {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Looks how much further the journal goes; answers by how many entries.
+    fn follow_journal(&mut self, shared: &Shared) -> ExecResult<i64> {
+        let end = settled_journal(shared)?.end;
+        Ok(self.resumption.as_mut().map_or(0, |resumption| {
+            resumption.go_on_to(end);
+            resumption.entries_left()
+        }))
+    }
+
+    /// Gives the steps behind the one it is resumed behind, as far as the journal is known; answers how many records they read, or `None` when the
+    /// reader has gone.
+    fn resume(&mut self, log: &dyn Log, wait: bool) -> ExecResult<Option<i64>> {
+        let Some(mut resumption) = self.resumption.take() else {
+            return Ok(Some(0));
+        };
+        let mut records = 0;
+        while resumption.next_step()? {
+            let step = resumption.step;
+            let (clock, seed) = resumption.moment;
+            let _clock = StepClock::enter(clock, seed);
+            for part in resumption.parts() {
+                records += records_between(part.source.positions(), &part.ends);
+                let relation = part.source.relation().id;
+                while let Some(chunk) =
+                    next_chunk(&mut part.source, log, &part.ends, CHUNK_ROWS, Workers::ONE)?
+                {
+                    let rows = RelationRows::from([(relation, chunk.rows)]);
+                    if !self.run(Some(step), rows, wait)? {
+                        return Ok(None);
+                    }
+                }
+                if records_between(part.source.positions(), &part.ends) > 0 {
+                    return Err(ExecError::Internal(format!(
+                        "what step {step} had read of \"{}\" cannot be read again",
+                        part.source.relation().topic
+                    )));
+                }
+            }
+            if !self.end_step(step, wait) {
+                return Ok(None);
+            }
+        }
+        self.resumption = Some(resumption);
+        Ok(Some(records))
+    }
+
     /// Reads history until little is missing; false when the reader has gone.
     fn catch_up(&mut self, log: &dyn Log, shared: &Shared) -> ExecResult<bool> {
         let mut sources: Vec<TopicSource> = Vec::new();
@@ -123,7 +220,7 @@ impl Joining {
                 missing += records_between(source.positions(), &ends);
                 while let Some(chunk) = next_chunk(source, log, &ends, CHUNK_ROWS, Workers::ONE)? {
                     let relation = source.relation().id;
-                    if !self.run(0, RelationRows::from([(relation, chunk.rows)]), true)? {
+                    if !self.run(None, RelationRows::from([(relation, chunk.rows)]), true)? {
                         return Ok(false);
                     }
                 }
@@ -141,8 +238,9 @@ impl Joining {
         Ok(true)
     }
 
-    /// Runs a piece of history and offers what follows from it; false when the reader has gone. With `wait`, a full reader is waited for.
-    fn run(&mut self, step: u64, rows: RelationRows, wait: bool) -> ExecResult<bool> {
+    /// Runs a piece of a step, or of history, and offers what follows from it; false when the reader has gone. With `wait`, a full reader is waited
+    /// for.
+    fn run(&mut self, step: Option<u64>, rows: RelationRows, wait: bool) -> ExecResult<bool> {
         let first = !std::mem::replace(&mut self.started, true);
         let changes = self
             .graph
@@ -152,22 +250,38 @@ impl Joining {
             .into_iter()
             .map(|(_, delta)| if is_stream { delta.valued() } else { Ok(delta) })
             .collect::<ExecResult<Vec<_>>>()?;
-        let Some(batch) = change_batch(step, &changes)? else {
+        let Some(mut batch) = change_batch(step.unwrap_or_default(), &changes)? else {
             return Ok(true);
         };
-        self.offer(batch, wait)
+        batch.step = step;
+        batch.ends_step = false;
+        let ready = match self.with_steps {
+            true => self.held.replace(batch),
+            false => Some(batch),
+        };
+        Ok(ready.is_none_or(|batch| self.offer(batch, wait)))
     }
 
-    fn offer(&mut self, batch: ChangeBatch, wait: bool) -> ExecResult<bool> {
+    /// The step is complete: the last of what was given of it says so. False when the reader has gone.
+    fn end_step(&mut self, step: u64, wait: bool) -> bool {
+        let Some(mut last) = self.held.take() else {
+            return true;
+        };
+        last.step = Some(step);
+        last.ends_step = true;
+        self.offer(last, wait)
+    }
+
+    fn offer(&mut self, batch: ChangeBatch, wait: bool) -> bool {
         loop {
             match self.receiver.offer(batch.clone()) {
-                Ok(()) => return Ok(true),
-                Err(FeedClosed::Gone) => return Ok(false),
+                Ok(()) => return true,
+                Err(FeedClosed::Gone) => return false,
                 Err(FeedClosed::Full) if wait => thread::sleep(FULL_READER_PAUSE),
                 Err(FeedClosed::Full) => {
                     self.receiver
                         .closed("the reader was too slow to take the rows it begins with".into());
-                    return Ok(false);
+                    return false;
                 }
             }
         }
@@ -206,12 +320,17 @@ impl Pipeline {
     }
 
     fn join_inner(&mut self, joining: &mut Joining) -> ExecResult<bool> {
+        if joining.resumption.is_some() {
+            return self.join_resumed(joining);
+        }
         let relations = self.topic_relations(&joining.graph, None);
         for relation in &relations {
             let ends = self.history_ends(relation)?;
             let wanted = wanted_columns(&joining.graph, relation.id);
             self.attach_source(relation, ends, wanted)?;
         }
+        let told = self.tell_attached()?;
+        let step = told.then_some(self.step);
         let Some(mut history) = joining.history.take() else {
             // An aggregate over a table has to know the rows that will be taken back, though its reader asked only for what comes.
             if joining.graph.is_stateful() {
@@ -235,23 +354,55 @@ impl Pipeline {
                     while let Some(Chunk { rows, .. }) =
                         next_chunk(&mut source, &*self.log, &ends, CHUNK_ROWS, Workers::ONE)?
                     {
-                        if !joining.run(
-                            self.step,
-                            RelationRows::from([(relation.id, rows)]),
-                            false,
-                        )? {
+                        let rows = RelationRows::from([(relation.id, rows)]);
+                        if !joining.run(step, rows, false)? {
                             return Ok(false);
                         }
                     }
                 }
                 None => {
                     let rows = self.table_rows(&relation)?;
-                    if !joining.run(self.step, RelationRows::from([(relation.id, rows)]), false)? {
+                    if !joining.run(step, RelationRows::from([(relation.id, rows)]), false)? {
                         return Ok(false);
                     }
                 }
             }
         }
+        Ok(match step {
+            Some(step) => joining.end_step(step, false),
+            None => {
+                let held = joining.held.take();
+                held.is_none_or(|last| joining.offer(last, false))
+            }
+        })
+    }
+
+    /// Gives what is left up to the last step. A topic that nobody reads is read from there on by the steps.
+    fn join_resumed(&mut self, joining: &mut Joining) -> ExecResult<bool> {
+        let end = self.mark_journal()?.end;
+        if let Some(resumption) = &mut joining.resumption {
+            resumption.go_on_to(end);
+        }
+        if joining.resume(&*self.log, false)?.is_none() {
+            return Ok(false);
+        }
+        let Some(resumption) = joining.resumption.take() else {
+            return Ok(true);
+        };
+        for (relation, reached) in resumption.reached() {
+            let read = self.sources.get(&relation.id);
+            // What a query writes to its own stream is passed over without a step.
+            if relation.query.is_none() && read.is_some_and(|read| read.positions() != reached) {
+                return Err(ExecError::Internal(format!(
+                    "the journal and the steps differ on where \"{}\" stands",
+                    relation.topic
+                )));
+            }
+            let wanted = wanted_columns(&joining.graph, relation.id);
+            self.attach_source(relation, reached.to_vec(), wanted)?;
+        }
+        // Where reading goes on the journal tells already.
+        self.untold.clear();
         Ok(true)
     }
 }

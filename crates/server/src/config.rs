@@ -160,6 +160,14 @@ pub struct PushSettings {
         value_name = "SIZE"
     )]
     pub buffer_bytes: Option<ByteSize>,
+    /// Steps that a push query can be resumed behind: so many are remembered at least [default: 1000000]
+    #[arg(
+        id = "push.history_steps",
+        long = "push-history-steps",
+        env = "HIGHWATER_PUSH_HISTORY_STEPS",
+        value_name = "N"
+    )]
+    pub history_steps: Option<u32>,
 }
 
 /// When the log syncs.
@@ -209,6 +217,8 @@ pub struct Config {
     pub state_memory: usize,
     /// Bound on what waits for one push reader.
     pub push_buffer_bytes: usize,
+    /// Steps that push queries can be resumed behind.
+    pub push_history_steps: i64,
 }
 
 /// A setting that cannot be used.
@@ -308,6 +318,7 @@ impl Settings {
             },
             push: PushSettings {
                 buffer_bytes: self.push.buffer_bytes.or(fallback.push.buffer_bytes),
+                history_steps: self.push.history_steps.or(fallback.push.history_steps),
             },
         }
     }
@@ -351,6 +362,10 @@ impl Settings {
                 .push
                 .buffer_bytes
                 .map_or(64 << 20, |ByteSize(bytes)| bytes as usize),
+            push_history_steps: self
+                .push
+                .history_steps
+                .map_or(EngineOptions::FEED_HISTORY, i64::from),
         };
         config.check(self.insecure_allow_remote.unwrap_or(false))?;
         Ok(config)
@@ -451,7 +466,7 @@ mod tests {
     fn a_file_reaches_every_section() {
         let settings = file(
             "data = '/var/lib/highwater'\nlisten = '127.0.0.1:1'\nworkers = 3\n[log]\nfsync = 'interval'\nsegment_bytes = '8MiB'\n\
-             [step]\nmax_rows = 7\n[exec]\nworkers = 5\n[checkpoint]\ninterval = '2s'\n[state]\nmemory = '3GiB'\n[push]\nbuffer_bytes = 100000\n",
+             [step]\nmax_rows = 7\n[exec]\nworkers = 5\n[checkpoint]\ninterval = '2s'\n[state]\nmemory = '3GiB'\n[push]\nbuffer_bytes = 100000\nhistory_steps = 9\n",
         )
         .expect("valid file");
         let config = settings.validate().expect("valid settings");
@@ -463,6 +478,7 @@ mod tests {
         assert_eq!(config.checkpoint_interval, Duration::from_secs(2));
         assert_eq!(config.state_memory, 3 << 30);
         assert_eq!(config.push_buffer_bytes, 100_000);
+        assert_eq!(config.push_history_steps, 9);
         assert_eq!((config.workers, config.exec_workers.get()), (3, 5));
     }
 

@@ -24,6 +24,7 @@ mod purify;
 mod push;
 mod server;
 mod session;
+mod size_text;
 mod small_result;
 mod sqlstate;
 mod statement;
@@ -178,6 +179,7 @@ fn open(config: Config, log_folder: &Path, state_folder: &Path) -> Result<Server
         workers: config.exec_workers,
         checkpoint_interval: config.checkpoint_interval,
         state_memory: config.state_memory,
+        feed_history: config.push_history_steps,
         processing_log_topic: PROCESSING_LOG_TOPIC.to_owned(),
     };
     let planner = Planner::new(config.default_partitions);

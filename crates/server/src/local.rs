@@ -82,6 +82,7 @@ impl LocalServer {
             workers: NonZeroUsize::MIN,
             checkpoint_interval: CHECKPOINT_INTERVAL,
             state_memory: EngineOptions::STATE_MEMORY,
+            feed_history: EngineOptions::FEED_HISTORY,
             processing_log_topic: PROCESSING_LOG_TOPIC.to_owned(),
         };
         let planner = Planner::new(config.default_partitions);
@@ -120,6 +121,11 @@ impl LocalServer {
     /// The topics.
     pub fn log(&self) -> &Arc<dyn Log> {
         &self.server.log
+    }
+
+    /// The last committed step.
+    pub fn step(&self) -> u64 {
+        self.server.engine.snapshot().step()
     }
 
     /// Waits until all queries have read everything, including what they write for each other.

@@ -9,9 +9,11 @@ mod operation;
 use std::sync::Arc;
 
 use arrow::{datatypes::SchemaRef, record_batch::RecordBatch};
-use highwater_exec::{Engine, OffsetReset, SubscribeOptions, SubscriptionId};
+use highwater_exec::{
+    Engine, FeedStart, OffsetReset, SubscribeOptions, SubscriptionId, is_resumable,
+};
 use highwater_planner::PushPlan;
-use highwater_sql::{Emit, ast::Query};
+use highwater_sql::{Changes, ChangesStart, Emit, ast::Query};
 
 use crate::{
     session::{Notice, RowStream, Rows, Session, SessionResult, blocking},
@@ -44,15 +46,25 @@ pub async fn run(
     {
         session.notice(how_to_watch());
     }
-    let rows = ChangeRows::new(&plan.plan);
+    let clauses = clauses(query);
+    let rows = ChangeRows::new(&plan.plan, clauses.with_step);
     let schema = rows.schema();
     // Following the changes is what a push query is for, so it begins with the next one unless told otherwise.
-    let from_beginning = query.emit == Some(Emit::Snapshot)
-        || session.variables.offset_reset() == Some(OffsetReset::Earliest);
-    let (feed, reader) = feed::bounded(session.server.config.push_buffer_bytes);
+    let start = match (clauses.start, session.variables.offset_reset()) {
+        (ChangesStart::After(step), _) => FeedStart::After(step),
+        (ChangesStart::Snapshot, _) | (ChangesStart::Setting, Some(OffsetReset::Earliest)) => {
+            FeedStart::History
+        }
+        (ChangesStart::Setting, _) => FeedStart::Next,
+    };
+    let options = SubscribeOptions {
+        start,
+        with_steps: clauses.with_step,
+    };
+    let resumable = is_resumable(&plan.plan);
+    let (feed, reader) = feed::bounded(session.server.config.push_buffer_bytes, resumable);
     let engine = Arc::clone(&session.server.engine);
-    let subscription =
-        blocking(move || Subscription::start(engine, plan, from_beginning, feed)).await??;
+    let subscription = blocking(move || Subscription::start(engine, plan, options, feed)).await??;
     let stream = changes(subscription, reader, rows, limit);
     Ok(Rows {
         schema,
@@ -64,7 +76,15 @@ pub async fn run(
 
 /// Columns of a push query.
 pub fn schema(session: &Session, query: &Query, script: &Arc<str>) -> SessionResult<SchemaRef> {
-    Ok(ChangeRows::new(&plan(session, query, script)?.plan).schema())
+    let plan = plan(session, query, script)?.plan;
+    Ok(ChangeRows::new(&plan, clauses(query).with_step).schema())
+}
+
+fn clauses(query: &Query) -> Changes {
+    match query.emit {
+        Some(Emit::Changes(changes)) => changes,
+        Some(Emit::Final) | None => Changes::default(),
+    }
 }
 
 fn plan(session: &Session, query: &Query, script: &str) -> SessionResult<PushPlan> {
@@ -100,14 +120,10 @@ impl Subscription {
     fn start(
         engine: Arc<Engine>,
         plan: PushPlan,
-        from_beginning: bool,
+        options: SubscribeOptions,
         feed: Feed,
     ) -> SessionResult<Self> {
-        let id = engine.subscribe(
-            plan.plan,
-            SubscribeOptions { from_beginning },
-            Box::new(feed),
-        )?;
+        let id = engine.subscribe(plan.plan, options, Box::new(feed))?;
         Ok(Self { engine, id })
     }
 }

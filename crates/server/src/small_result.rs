@@ -53,8 +53,8 @@ impl SmallResult {
     }
 
     /// Adds a column of numbers with a fraction.
-    pub fn real(self, name: &str, values: impl IntoIterator<Item = f64>) -> Self {
-        let values: Float64Array = values.into_iter().map(Some).collect();
+    pub fn real(self, name: &str, values: impl IntoIterator<Item = Option<f64>>) -> Self {
+        let values: Float64Array = values.into_iter().collect();
         self.column(name, Arc::new(values))
     }
 

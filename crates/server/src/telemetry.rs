@@ -16,6 +16,14 @@ pub const QUERY_ROWS_IN: &str = "highwater_query_rows_in_total";
 pub const QUERY_ROWS_OUT: &str = "highwater_query_rows_out_total";
 /// Rows that came after their window had closed.
 pub const QUERY_ROWS_LATE: &str = "highwater_query_rows_late_total";
+/// Rows that an operator of a continuous query took.
+pub const OPERATOR_ROWS_IN: &str = "highwater_operator_rows_in_total";
+/// Rows that it gave.
+pub const OPERATOR_ROWS_OUT: &str = "highwater_operator_rows_out_total";
+/// Time that it was busy.
+pub const OPERATOR_SECONDS: &str = "highwater_operator_busy_seconds";
+/// What an operator's state, or a query's table, takes on disk.
+pub const STATE_STORED: &str = "highwater_state_stored_bytes";
 /// Continuous queries by state.
 pub const QUERIES: &str = "highwater_queries";
 /// Next offset that the continuous queries read of a partition.
@@ -26,6 +34,11 @@ pub const SOURCE_LAG: &str = "highwater_source_lag";
 pub const SOURCE_REJECTED: &str = "highwater_source_rejected_total";
 /// The last committed step.
 pub const STEP: &str = "highwater_step";
+/// Time of the steps, as a histogram.
+pub const STEP_SECONDS: &str = "highwater_step_seconds";
+/// What it says of itself.
+pub const STEP_SECONDS_HELP: &str =
+    "Time of a step from its cut to its commit, since the process began";
 
 /// Sends logs to stderr. Fails when `filter` cannot be read; a second call keeps the first subscriber.
 pub fn init_logs(filter: &str) -> Result<(), ParseError> {
@@ -70,6 +83,22 @@ fn describe() {
     describe_counter!(
         QUERY_ROWS_LATE,
         "Rows that came after their window had closed since the process began"
+    );
+    describe_counter!(
+        OPERATOR_ROWS_IN,
+        "Rows that an operator took since the process began; the nodes are those of hw_catalog.operators"
+    );
+    describe_counter!(
+        OPERATOR_ROWS_OUT,
+        "Rows that an operator gave since the process began"
+    );
+    describe_gauge!(
+        OPERATOR_SECONDS,
+        "Time that an operator was busy since the process began"
+    );
+    describe_gauge!(
+        STATE_STORED,
+        "About what an operator's state, or a query's table (node \"result\"), takes on disk since the last checkpoint"
     );
     describe_gauge!(QUERIES, "Continuous queries by state");
     describe_gauge!(

@@ -31,10 +31,11 @@ mod token;
 mod type_names;
 
 pub use ast::{
-    Alter, AlterTopic, Assert, ColumnDef, ColumnRole, Copy, CopyDirection, CopyFormat, CopyOptions,
-    CopyTarget, CreateAs, CreateSource, CreateType, Describe, Drop, DropType, Emit, Explain,
-    ExplainTarget, Insert, InsertSource, Print, Properties, PropertyValue, Query, QueryTarget,
-    SavepointAction, Show, SourceKind, SqlType, Statement, Window, WindowKind, Within,
+    Alter, AlterTopic, Assert, Changes, ChangesStart, ColumnDef, ColumnRole, Copy, CopyDirection,
+    CopyFormat, CopyOptions, CopyTarget, CreateAs, CreateSource, CreateType, Describe, Drop,
+    DropType, Emit, Explain, ExplainTarget, Insert, InsertSource, Print, Properties, PropertyValue,
+    Query, QueryTarget, SavepointAction, Show, SourceKind, SqlType, Statement, Window, WindowKind,
+    Within,
 };
 pub use definitions::{Definitions, Substituted, substitute};
 pub use duration::parse_duration;

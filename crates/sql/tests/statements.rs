@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use highwater_sql::sqlparser::ast::Expr;
 use highwater_sql::{
-    Copy, CopyDirection, CopyFormat, CopyOptions, CopyTarget, Emit, InsertSource, Query, Statement,
-    Window, WindowKind, parse_script, parse_statement,
+    Changes, ChangesStart, Copy, CopyDirection, CopyFormat, CopyOptions, CopyTarget, Emit,
+    InsertSource, Query, Statement, Window, WindowKind, parse_script, parse_statement,
 };
 
 /// Parses `text`, compares its canonical text, and checks that the canonical text means the same.
@@ -230,9 +230,70 @@ fn names_that_look_like_streaming_clauses() {
     }
     let parsed =
         query("SELECT emit FROM window WINDOW SESSION (1 SECOND) GROUP BY emit EMIT CHANGES");
-    assert!(parsed.window.is_some() && parsed.emit == Some(Emit::Changes));
+    assert!(parsed.window.is_some() && parsed.emit == Some(Emit::Changes(Changes::default())));
     let parsed = query("SELECT a FROM emit EMIT FINAL LIMIT 1");
     assert_eq!(parsed.emit, Some(Emit::Final));
+}
+
+#[test]
+fn changes_begin_where_the_clause_says() {
+    for (text, canonical, start, with_step) in [
+        ("EMIT CHANGES", "EMIT CHANGES", ChangesStart::Setting, false),
+        (
+            "emit changes with step",
+            "EMIT CHANGES WITH STEP",
+            ChangesStart::Setting,
+            true,
+        ),
+        (
+            "EMIT CHANGES WITH STEP, SNAPSHOT",
+            "EMIT CHANGES WITH SNAPSHOT, STEP",
+            ChangesStart::Snapshot,
+            true,
+        ),
+        (
+            "EMIT CHANGES WITH SNAPSHOT WITH STEP",
+            "EMIT CHANGES WITH SNAPSHOT, STEP",
+            ChangesStart::Snapshot,
+            true,
+        ),
+        (
+            "EMIT CHANGES AFTER STEP 7",
+            "EMIT CHANGES AFTER STEP 7",
+            ChangesStart::After(7),
+            false,
+        ),
+        (
+            "EMIT CHANGES AFTER STEP 0 WITH STEP",
+            "EMIT CHANGES WITH STEP AFTER STEP 0",
+            ChangesStart::After(0),
+            true,
+        ),
+    ] {
+        let parsed = query(&format!("SELECT a FROM s {text} LIMIT 1"));
+        assert_eq!(
+            parsed.emit,
+            Some(Emit::Changes(Changes { start, with_step })),
+            "{text}"
+        );
+        assert_canonical(
+            &format!("SELECT a FROM s {text} LIMIT 1"),
+            &format!("SELECT a FROM s {canonical} LIMIT 1"),
+        );
+    }
+    for text in [
+        "SELECT a FROM s EMIT CHANGES AFTER",
+        "SELECT a FROM s EMIT CHANGES AFTER STEP",
+        "SELECT a FROM s EMIT CHANGES AFTER STEP -1",
+        "SELECT a FROM s EMIT CHANGES AFTER STEP 1.5",
+        "SELECT a FROM s EMIT CHANGES AFTER STEP 9223372036854775808",
+        "SELECT a FROM s EMIT CHANGES AFTER STEP 1 AFTER STEP 2",
+        "SELECT a FROM s EMIT CHANGES WITH SNAPSHOT AFTER STEP 2",
+        "SELECT a FROM s EMIT CHANGES WITH STEP, STEP",
+        "SELECT a FROM s EMIT CHANGES WITH",
+    ] {
+        assert!(parse_statement(text).is_err(), "{text}");
+    }
 }
 
 #[test]

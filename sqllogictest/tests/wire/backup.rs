@@ -3,15 +3,19 @@
 use std::{
     fs,
     path::Path,
+    pin::pin,
     process::{Command, Output},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
+    time::Duration,
 };
 
+use bytes::Bytes;
+use futures::SinkExt;
 use highwater_sqllogictest::ServerProcess;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::assert_code;
 
@@ -195,4 +199,142 @@ async fn what_is_no_backup_or_no_place_for_one_is_refused() {
         "{told}"
     );
     assert!(!data.exists(), "nothing is left of it");
+}
+
+/// A stream with so many records that reading them takes a while.
+async fn with_history(server: &ServerProcess, rows: usize) -> Client {
+    let client = strong(server).await;
+    client
+        .batch_execute(
+            "CREATE STREAM s (k VARCHAR KEY, v INT) \
+             WITH (kafka_topic = 's', partitions = 2, value_format = 'JSON')",
+        )
+        .await
+        .expect("the stream");
+    let copy = client.copy_in::<_, Bytes>("COPY s FROM STDIN WITH (FORMAT csv)");
+    let sink = copy.await.expect("a COPY");
+    let mut sink = pin!(sink);
+    for from in (0..rows).step_by(10_000) {
+        let lines: String = (from..from + 10_000)
+            .map(|row| format!("k{},{row}\n", row % 1000))
+            .collect();
+        sink.send(lines.into()).await.expect("rows");
+    }
+    assert_eq!(sink.finish().await.expect("the end"), rows as u64);
+    client
+}
+
+#[tokio::test]
+async fn the_data_folder_takes_no_backup() {
+    let server = ServerProcess::start().await.expect("a server");
+    let client = strong(&server).await;
+    let links = tempfile::tempdir().expect("a folder");
+    let link = links.path().join("link");
+    std::os::unix::fs::symlink(server.data(), &link).expect("a link");
+    let parent = server.data().parent().map(Path::to_owned);
+    for folder in [
+        server.data().join("backups/monday"),
+        server.data(),
+        link.join("monday"),
+        parent.expect("a parent"),
+    ] {
+        let backup = format!("BACKUP TO '{}'", folder.display());
+        let error = client.batch_execute(&backup).await.expect_err("a refusal");
+        assert_code(&error, "22023");
+        let told = error.as_db_error().expect("an answer");
+        assert!(told.message().contains("the data folder"), "{told:?}");
+        assert!(told.hint().is_some(), "{told:?}");
+    }
+    assert!(!server.data().join("backups").exists());
+}
+
+#[tokio::test]
+async fn a_backup_that_is_cancelled_is_none() {
+    const ROWS: usize = 400_000;
+    let server = ServerProcess::start().await.expect("a server");
+    let client = with_history(&server, ROWS).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut cut_off = 0;
+    for round in 0..40 {
+        let path = folder.path().join(format!("backup {round}"));
+        let backup = format!("BACKUP TO '{}'", path.display());
+        let cancel = async {
+            // The first ones catch it at its beginning, the last ones at its end.
+            tokio::time::sleep(Duration::from_millis(round)).await;
+            client.cancel_token().cancel_query(NoTls).await
+        };
+        let (done, cancelled) = tokio::join!(client.batch_execute(&backup), cancel);
+        cancelled.expect("a cancel request");
+        // One that came too late must not hit what follows.
+        let _ = client.batch_execute("SELECT 1").await;
+        let Err(error) = done else {
+            assert!(path.join("BACKUP").exists(), "it was told to be done");
+            continue;
+        };
+        assert_code(&error, "57014");
+        cut_off += 1;
+        // The copy ends a little later than its client hears.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!path.join("BACKUP").exists(), "round {round}");
+        let restored = restore(&path, &folder.path().join("data"));
+        assert_eq!(restored.status.code(), Some(1), "{restored:?}");
+        assert!(!folder.path().join("data").exists());
+    }
+    assert!(cut_off > 3, "only {cut_off} were cut off");
+    let path = folder.path().join("whole");
+    let backup = format!("BACKUP TO '{}'", path.display());
+    client.batch_execute(&backup).await.expect("a backup");
+    let (_server, client) = restored(&path).await;
+    let count = number(&client, "SELECT COUNT(*) FROM s").await;
+    assert_eq!(count, ROWS as i64);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_beside_a_query_that_catches_up_holds_it_or_not() {
+    const ROWS: usize = 400_000;
+    let server = ServerProcess::start().await.expect("a server");
+    let client = with_history(&server, ROWS).await;
+    let creating = tokio::spawn({
+        let second = server.endpoint().connect().await.expect("a connection");
+        async move {
+            second
+                .batch_execute(
+                    "CREATE TABLE t AS SELECT k, COUNT(*) AS n FROM s GROUP BY k; \
+                     CREATE STREAM c AS SELECT k, v FROM s",
+                )
+                .await
+        }
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut backups = Vec::new();
+    while !creating.is_finished() {
+        let path = folder.path().join(backups.len().to_string());
+        let backup = format!("BACKUP TO '{}'", path.display());
+        client.batch_execute(&backup).await.expect("a backup");
+        backups.push(path);
+    }
+    creating.await.expect("no panic").expect("the queries");
+    assert!(!backups.is_empty());
+    // The first, and the last, which is of a moment about the end.
+    for path in [&backups[0], &backups[backups.len() - 1]] {
+        let (_server, client) = restored(path).await;
+        let count = number(&client, "SELECT COUNT(*) FROM s").await;
+        assert_eq!(count, ROWS as i64);
+        for (relation, sum) in [
+            ("t", "SELECT SUM(n) FROM t"),
+            ("c", "SELECT COUNT(*) FROM c"),
+        ] {
+            let known =
+                format!("SELECT COUNT(*) FROM hw_catalog.queries WHERE sink = '{relation}'");
+            if number(&client, &known).await == 1 {
+                assert_eq!(number(&client, sum).await, ROWS as i64, "{relation}");
+            }
+        }
+        client
+            .batch_execute("INSERT INTO s VALUES ('k1', 1)")
+            .await
+            .expect("an insert");
+        let count = number(&client, "SELECT COUNT(*) FROM s").await;
+        assert_eq!(count, ROWS as i64 + 1);
+    }
 }

@@ -9,8 +9,10 @@ mod extended;
 mod flights;
 mod hostile;
 mod log_tool;
+mod monitoring;
 mod process;
 mod push;
+mod resume;
 
 use highwater_sqllogictest::{Endpoint, ServerProcess};
 use tokio_postgres::Client;

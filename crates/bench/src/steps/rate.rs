@@ -26,8 +26,6 @@ pub(super) const QUERIES: [(&str, &str); 2] = [
 /// The stream that is read. One partition, so that each record can be a step.
 const EVENTS: &str = "CREATE STREAM events (id BIGINT, payload VARCHAR) \
      WITH (kafka_topic = 'events', value_format = 'JSON', partitions = 1)";
-/// Where each step leaves one record.
-const JOURNAL: &str = "_highwater_journal";
 /// Longer than any measurement.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -70,8 +68,7 @@ pub(super) fn measure(
     server.settle(PATIENCE)?;
 
     let events = TopicPartition::new("events", 0);
-    let journal = TopicPartition::new(JOURNAL, 0);
-    let before = log.offsets(&journal)?.log_end.0;
+    let before = server.step();
     let meter = Meter::start();
     let mut builder = BatchBuilder::new();
     for id in 0..steps {
@@ -81,7 +78,7 @@ pub(super) fn measure(
     }
     server.settle(PATIENCE)?;
     let taken = meter.stop();
-    let made = (log.offsets(&journal)?.log_end.0 - before).unsigned_abs();
+    let made = server.step() - before;
     if made != steps {
         bail!("{steps} records took {made} steps");
     }

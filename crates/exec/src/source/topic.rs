@@ -35,6 +35,8 @@ pub struct TopicSource {
 enum Reader {
     /// The pipeline's steps: what the relation's own query wrote reaches its readers in memory.
     Steps,
+    /// What the relation's own query wrote, and nothing else.
+    OwnRecords,
     /// A catch-up: all that its own query wrote counts, of what others wrote only what lies below where the steps stand.
     History {
         /// Where the steps stand, if they read the topic.
@@ -134,6 +136,14 @@ impl TopicSource {
     ) -> ExecResult<Self> {
         Ok(Self {
             reader: Reader::History { steps },
+            ..Self::new(relation, positions)?
+        })
+    }
+
+    /// A reader of what the relation's own query wrote: what [`Self::new`] leaves out.
+    pub fn own_records(relation: Arc<Relation>, positions: Vec<Offset>) -> ExecResult<Self> {
+        Ok(Self {
+            reader: Reader::OwnRecords,
             ..Self::new(relation, positions)?
         })
     }
@@ -303,6 +313,7 @@ impl Decoding<'_> {
             let own = written_by_own_query(self.relation, batch);
             match self.reader {
                 Reader::Steps => own,
+                Reader::OwnRecords => !own,
                 Reader::History { steps: None } => false,
                 Reader::History { steps: Some(steps) } => {
                     !own && batch.base_offset() >= steps[partition]

@@ -39,6 +39,14 @@ impl StateId {
         }
     }
 
+    /// The range of all its keys: first key, and the first behind.
+    pub fn range(self) -> (Vec<u8>, Vec<u8>) {
+        let mut first = self.query.0.to_be_bytes().to_vec();
+        first.extend_from_slice(&self.node.to_be_bytes());
+        let behind = successor(&first);
+        (first, behind)
+    }
+
     /// The prefix of one slot.
     pub fn slot(self, slot: u32) -> StatePrefix {
         let mut bytes = [0; StatePrefix::LEN];

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use highwater_planner::catalog::QueryId;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME, Direction,
-    IteratorMode, Options, ReadOptions, WriteBatch, WriteBufferManager, WriteOptions,
+    IteratorMode, Options, Range, ReadOptions, WriteBatch, WriteBufferManager, WriteOptions,
     checkpoint::Checkpoint,
 };
 use self_cell::self_cell;
@@ -200,6 +200,16 @@ impl RocksState {
             from = query.0.checked_add(1);
         }
         Ok(queries)
+    }
+
+    /// About how many bytes the files hold of each state table. What is in no file yet does not count.
+    pub fn stored(&self, tables: &[StateId]) -> Vec<u64> {
+        let bounds: Vec<(Vec<u8>, Vec<u8>)> = tables.iter().map(|table| table.range()).collect();
+        let ranges: Vec<Range<'_>> = bounds
+            .iter()
+            .map(|(from, to)| Range::new(from, to))
+            .collect();
+        self.db.get_approximate_sizes(&ranges)
     }
 
     fn write_batch(&self, batch: WriteBatch) -> ExecResult<()> {

@@ -4,6 +4,7 @@
 mod faults;
 mod memory;
 mod oracle;
+mod resume;
 mod transactions;
 mod workers;
 mod world;

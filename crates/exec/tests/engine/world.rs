@@ -18,12 +18,13 @@ use arrow::{
 use datafusion::execution::SessionStateBuilder;
 use highwater_exec::{
     ChangeBatch, ChangeReceiver, EarlierResult, Engine, EngineOptions, ExecError, ExecResult,
-    FeedClosed, OffsetReset, PersistentQuery, QueryOutput, QueryState, RelationEncoder,
-    SubscribeOptions,
+    FeedClosed, FeedStart, OffsetReset, PersistentQuery, QueryOutput, QueryState, RelationEncoder,
+    SubscribeOptions, SubscriptionId,
 };
 use highwater_planner::{
     PlanContext,
     catalog::{Catalog, QueryId, Relation, RelationId, SourceKind},
+    dataflow::DataflowPlan,
     plan_create_as, plan_create_source, plan_push, plan_source_table,
 };
 use highwater_sql::{Dialect, IdentifierCase, Statement};
@@ -73,6 +74,7 @@ pub struct World {
     engine: Option<Arc<Engine>>,
     folder: TempDir,
     step_max_rows: usize,
+    feed_history: i64,
     workers: NonZero<usize>,
     state_memory: usize,
     checkpoint_interval: Duration,
@@ -94,6 +96,42 @@ impl ChangeReceiver for Collector {
 
     fn closed(&mut self, reason: String) {
         self.0.lock().push(format!("closed: {reason}"));
+    }
+}
+
+/// A part of a step as a reader got it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    pub step: Option<u64>,
+    pub ends_step: bool,
+    pub rows: Vec<String>,
+}
+
+/// A push query that tells its steps.
+pub struct Feed {
+    id: SubscriptionId,
+    pub given: Arc<Mutex<Vec<Given>>>,
+    /// Why it ended, if it did.
+    pub end: Arc<Mutex<Option<String>>>,
+}
+
+struct StepCollector {
+    given: Arc<Mutex<Vec<Given>>>,
+    end: Arc<Mutex<Option<String>>>,
+}
+
+impl ChangeReceiver for StepCollector {
+    fn offer(&mut self, changes: ChangeBatch) -> Result<(), FeedClosed> {
+        self.given.lock().push(Given {
+            step: changes.step,
+            ends_step: changes.ends_step,
+            rows: text_rows(&[changes.rows]),
+        });
+        Ok(())
+    }
+
+    fn closed(&mut self, reason: String) {
+        *self.end.lock() = Some(reason);
     }
 }
 
@@ -135,6 +173,7 @@ impl World {
             engine: None,
             folder: TempDir::new().expect("a folder"),
             step_max_rows,
+            feed_history: EngineOptions::FEED_HISTORY,
             workers: NonZero::<usize>::MIN,
             state_memory: EngineOptions::STATE_MEMORY,
             checkpoint_interval: Duration::from_millis(20),
@@ -158,6 +197,7 @@ impl World {
             workers: self.workers,
             checkpoint_interval: self.checkpoint_interval,
             state_memory: self.state_memory,
+            feed_history: self.feed_history,
             processing_log_topic: PROCESSING_LOG.into(),
         };
         let log = Arc::clone(&self.log) as Arc<dyn Log>;
@@ -512,6 +552,55 @@ impl World {
 
     /// Follows a push query; its rows are collected as `a|b|c`.
     pub fn watch(&self, sql: &str) -> Arc<Mutex<Vec<String>>> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let options = SubscribeOptions {
+            start: FeedStart::Next,
+            with_steps: false,
+        };
+        let collector = Collector(Arc::clone(&seen));
+        self.engine()
+            .subscribe(self.push_plan(sql), options, Box::new(collector))
+            .expect("a subscription");
+        seen
+    }
+
+    /// Follows a push query step by step.
+    pub fn follow(&self, sql: &str, start: FeedStart) -> Result<Feed, ExecError> {
+        let options = SubscribeOptions {
+            start,
+            with_steps: true,
+        };
+        let collector = StepCollector {
+            given: Arc::default(),
+            end: Arc::default(),
+        };
+        let (given, end) = (Arc::clone(&collector.given), Arc::clone(&collector.end));
+        let plan = self.push_plan(sql);
+        let id = self
+            .engine()
+            .subscribe(plan, options, Box::new(collector))?;
+        Ok(Feed { id, given, end })
+    }
+
+    /// Ends it; answers what its reader has got.
+    pub fn leave(&self, feed: Feed) -> Vec<Given> {
+        let given = feed.given.lock().clone();
+        self.engine().unsubscribe(feed.id);
+        given
+    }
+
+    /// Starts again with so many steps that push queries can be resumed behind.
+    pub fn restart_with_history(&mut self, steps: i64) {
+        self.feed_history = steps;
+        self.restart();
+    }
+
+    /// The last committed step.
+    pub fn step(&self) -> u64 {
+        self.engine().snapshot().step()
+    }
+
+    fn push_plan(&self, sql: &str) -> DataflowPlan {
         let Statement::Query(query) = highwater_sql::parse_statement(sql)
             .expect("a statement")
             .statement
@@ -527,15 +616,7 @@ impl World {
             identifier_case: IdentifierCase::Lower,
             defaults: &highwater_planner::defaults::NO_DEFAULTS,
         };
-        let plan = plan_push(&query, &context).expect("a plan").plan;
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let options = SubscribeOptions {
-            from_beginning: false,
-        };
-        self.engine()
-            .subscribe(plan, options, Box::new(Collector(Arc::clone(&seen))))
-            .expect("a subscription");
-        seen
+        plan_push(&query, &context).expect("a plan").plan
     }
 
     /// The batches that stand in a topic, byte for byte, partition by partition.

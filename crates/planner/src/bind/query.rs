@@ -6,7 +6,7 @@ use datafusion::{
     logical_expr::{LogicalPlan, planner::RelationPlanner},
     sql::planner::{ParserOptions, SqlToRel},
 };
-use highwater_sql::{Dialect, Emit, Query};
+use highwater_sql::{Changes, Dialect, Emit, Query};
 use sqlparser::ast;
 
 use super::{
@@ -114,8 +114,12 @@ fn parser_options(dialect: Dialect) -> ParserOptions {
 }
 
 fn check_streaming_clauses(query: &Query, purpose: Purpose) -> PlanResult<()> {
-    if query.emit == Some(Emit::Snapshot) && purpose == Purpose::Persistent {
-        let message = "EMIT CHANGES WITH SNAPSHOT is for a query that a client watches";
+    if let Some(Emit::Changes(changes)) = query.emit
+        && changes != Changes::default()
+        && purpose == Purpose::Persistent
+    {
+        let clause = Emit::Changes(changes);
+        let message = format!("{clause} is for a query that a client watches");
         return Err(PlanError::invalid(
             message,
             None,

@@ -7,7 +7,7 @@ use axum::{
     extract::State,
     http::{HeaderName, header},
 };
-use highwater_exec::QueryState;
+use highwater_exec::{QueryState, StepStats};
 
 use crate::{server::Server, telemetry};
 
@@ -20,13 +20,30 @@ pub(super) async fn get(
     record_sources(&server);
     gauge!(telemetry::STEP).set(server.engine.snapshot().step() as f64);
     handle.run_upkeep();
+    let mut text = handle.render();
+    append_steps(&server.engine.steps(), &mut text);
     (
         [(
             header::CONTENT_TYPE,
             "text/plain; version=0.0.4; charset=utf-8",
         )],
-        handle.render(),
+        text,
     )
+}
+
+/// The histogram of the steps' times, which the engine keeps by itself.
+fn append_steps(steps: &StepStats, text: &mut String) {
+    let name = telemetry::STEP_SECONDS;
+    let help = telemetry::STEP_SECONDS_HELP;
+    text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} histogram\n"));
+    for (bound, count) in &steps.buckets {
+        let bound = bound.as_secs_f64();
+        text.push_str(&format!("{name}_bucket{{le=\"{bound}\"}} {count}\n"));
+    }
+    let (count, sum) = (steps.count, steps.total.as_secs_f64());
+    text.push_str(&format!(
+        "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}\n"
+    ));
 }
 
 fn record_queries(server: &Server) {
@@ -41,7 +58,22 @@ fn record_queries(server: &Server) {
         let name = catalog.query_name(status.id);
         counter!(telemetry::QUERY_ROWS_IN, "query" => name.clone()).absolute(status.rows_in);
         counter!(telemetry::QUERY_ROWS_OUT, "query" => name.clone()).absolute(status.rows_out);
-        counter!(telemetry::QUERY_ROWS_LATE, "query" => name).absolute(status.late);
+        counter!(telemetry::QUERY_ROWS_LATE, "query" => name.clone()).absolute(status.late);
+        for (node, (rows_in, rows_out, nanos)) in status.operators.iter().enumerate() {
+            let labels = [("query", name.clone()), ("node", node.to_string())];
+            counter!(telemetry::OPERATOR_ROWS_IN, &labels).absolute(*rows_in);
+            counter!(telemetry::OPERATOR_ROWS_OUT, &labels).absolute(*rows_out);
+            gauge!(telemetry::OPERATOR_SECONDS, &labels).set(*nanos as f64 / 1e9);
+        }
+        let operators = status.stored.iter().enumerate();
+        let operators = operators.map(|(node, stored)| (node.to_string(), *stored));
+        let result = ("result".to_owned(), status.result_stored);
+        for (node, stored) in operators.chain([result]) {
+            if let Some(stored) = stored {
+                let labels = [("query", name.clone()), ("node", node)];
+                gauge!(telemetry::STATE_STORED, &labels).set(stored as f64);
+            }
+        }
     }
     for (state, count) in [("running", running), ("paused", paused), ("failed", failed)] {
         gauge!(telemetry::QUERIES, "state" => state).set(f64::from(count));

@@ -2,7 +2,7 @@
 //!
 //! Whoever folds names to upper case finds the same tables with upper-case columns under `HW_CATALOG`.
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use arrow::{
     datatypes::{Field, Schema},
@@ -13,7 +13,10 @@ use datafusion::{
     error::{DataFusionError, Result},
 };
 use highwater_exec::{Engine, QueryState, QueryStatus, Snapshot};
-use highwater_planner::{catalog::SourceKind, explain_dataflow};
+use highwater_planner::{
+    catalog::{QueryId, SourceKind},
+    explain_dataflow,
+};
 use highwater_storage_log::{Log, TopicPartition};
 
 use crate::{
@@ -26,7 +29,7 @@ use crate::{
 pub const HW_CATALOG: &str = "hw_catalog";
 
 /// Names of the tables.
-const TABLES: [&str; 4] = ["operators", "pipelines", "queries", "sources"];
+const TABLES: [&str; 5] = ["operators", "pipelines", "queries", "sources", "state"];
 
 /// The only pipeline that there is.
 const PIPELINE: &str = "main";
@@ -58,20 +61,19 @@ impl HwCatalog {
             "pipelines" => Some(self.pipelines()),
             "queries" => Some(self.queries()),
             "sources" => Some(self.sources()),
+            "state" => Some(self.state()),
             _ => None,
         }
     }
 
     /// Queries with their counters; one that is on its way into the engine or out of it has none.
     fn with_status(&self) -> Vec<(Arc<QueryEntry>, Option<QueryStatus>)> {
-        let mut statuses = self.engine.queries();
-        let mut status_of = |id| {
-            let position = statuses.iter().position(|status| status.id == id)?;
-            Some(statuses.swap_remove(position))
-        };
+        let statuses = self.engine.queries().into_iter();
+        let mut statuses: HashMap<QueryId, QueryStatus> =
+            statuses.map(|status| (status.id, status)).collect();
         self.catalog
             .queries()
-            .map(|query| (Arc::clone(query), status_of(query.id)))
+            .map(|query| (Arc::clone(query), statuses.remove(&query.id)))
             .collect()
     }
 
@@ -153,7 +155,51 @@ impl HwCatalog {
             )
             .real(
                 "busy_ms",
-                each().map(|(.., counters)| counters.2 as f64 / 1e6),
+                each().map(|(.., counters)| Some(counters.2 as f64 / 1e6)),
+            )
+            .batch()
+    }
+
+    /// What each query keeps: the state of its operators, and the rows of its table.
+    fn state(&self) -> SessionResult<RecordBatch> {
+        let mut all = Vec::new();
+        for (query, status) in self.with_status() {
+            let (stored, result_stored) = status
+                .map(|status| (status.stored, status.result_stored))
+                .unwrap_or_default();
+            let lines = explain_dataflow(&query.plan, None).into_iter();
+            for (node, (line, stored)) in (0..).zip(lines.zip(stored)) {
+                if let Some(stored) = stored {
+                    all.push(Kept {
+                        query: query.name.clone(),
+                        node: Some(node),
+                        what: line,
+                        rows: None,
+                        stored: Some(stored),
+                    });
+                }
+            }
+            if let Some(table) = self.snapshot.table(query.relation.id)
+                && query.role != QueryRole::Inserter
+            {
+                all.push(Kept {
+                    query: query.name.clone(),
+                    node: None,
+                    what: format!("table {}", query.relation.name),
+                    rows: table.estimated_rows().map(|rows| rows as i64),
+                    stored: result_stored,
+                });
+            }
+        }
+        let each = || all.iter();
+        SmallResult::new("SELECT")
+            .text("query", each().map(|kept| kept.query.as_str()))
+            .number("node", each().map(|kept| kept.node))
+            .text("what", each().map(|kept| kept.what.as_str()))
+            .number("rows", each().map(|kept| kept.rows))
+            .number(
+                "stored_bytes",
+                each().map(|kept| kept.stored.map(|bytes| bytes as i64)),
             )
             .batch()
     }
@@ -198,10 +244,19 @@ impl HwCatalog {
 
     fn pipelines(&self) -> SessionResult<RecordBatch> {
         let stopped = self.engine.stopped();
-        let running = self.engine.queries();
-        let running = running
+        let queries = self.engine.queries();
+        let running = queries
             .iter()
             .filter(|status| status.state == QueryState::Running);
+        let late: u64 = queries.iter().map(|status| status.late).sum();
+        let rejected: u64 = self
+            .engine
+            .sources()
+            .iter()
+            .map(|source| source.rejected)
+            .sum();
+        let steps = self.engine.steps();
+        let millis = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         SmallResult::new("SELECT")
             .text("id", [PIPELINE])
             .text(
@@ -215,8 +270,26 @@ impl HwCatalog {
             .optional_text("failure", [stopped])
             .number("step", [i64::try_from(self.engine.snapshot().step()).ok()])
             .number("queries", [i64::try_from(running.count()).ok()])
+            .number("steps", [i64::try_from(steps.count).ok()])
+            .real("steps_per_second", [Some(steps.per_second)])
+            .real("step_ms_median", [millis(steps.median)])
+            .real("step_ms_p99", [millis(steps.p99)])
+            .number("late", [i64::try_from(late).ok()])
+            .number("rejected", [i64::try_from(rejected).ok()])
             .batch()
     }
+}
+
+/// Something that a query keeps.
+struct Kept {
+    query: String,
+    /// The operator; `None` for the query's table.
+    node: Option<i64>,
+    what: String,
+    /// Of a table.
+    rows: Option<i64>,
+    /// About, on disk.
+    stored: Option<u64>,
 }
 
 fn kind(query: &QueryEntry) -> &'static str {

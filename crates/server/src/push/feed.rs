@@ -19,7 +19,8 @@ const BATCH_OVERHEAD: usize = 512;
 
 enum Item {
     Changes(ChangeBatch, usize),
-    TooSlow,
+    /// The last step that the reader has whole, if it can go on behind it.
+    TooSlow(Option<u64>),
     Ended(String),
 }
 
@@ -30,6 +31,10 @@ pub struct Feed {
     bound: usize,
     /// The last offer found no room. The engine may offer again (history waits for its reader) or give up.
     full: bool,
+    /// The query can be resumed behind a step.
+    resumable: bool,
+    /// The last step that was taken whole.
+    last_step: Option<u64>,
 }
 
 /// The reader's end.
@@ -39,7 +44,7 @@ pub struct FeedReader {
 }
 
 /// A queue that holds at most `bound` bytes, or one batch that is larger. The channel itself has no bound; the count of bytes is its bound.
-pub fn bounded(bound: usize) -> (Feed, FeedReader) {
+pub fn bounded(bound: usize, resumable: bool) -> (Feed, FeedReader) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let waiting = Arc::new(AtomicUsize::new(0));
     (
@@ -48,6 +53,8 @@ pub fn bounded(bound: usize) -> (Feed, FeedReader) {
             waiting: Arc::clone(&waiting),
             bound,
             full: false,
+            resumable,
+            last_step: None,
         },
         FeedReader { receiver, waiting },
     )
@@ -66,6 +73,9 @@ impl ChangeReceiver for Feed {
             };
         }
         self.full = false;
+        if changes.ends_step {
+            self.last_step = changes.step;
+        }
         self.waiting.fetch_add(bytes, Ordering::AcqRel);
         self.sender
             .send(Item::Changes(changes, bytes))
@@ -74,7 +84,7 @@ impl ChangeReceiver for Feed {
 
     fn closed(&mut self, reason: String) {
         let last = if self.full {
-            Item::TooSlow
+            Item::TooSlow(self.last_step.filter(|_| self.resumable))
         } else {
             Item::Ended(reason)
         };
@@ -91,16 +101,26 @@ impl FeedReader {
                 self.waiting.fetch_sub(bytes, Ordering::AcqRel);
                 Ok(changes)
             }
-            Item::TooSlow => Err(SqlError::new(
-                code::CONFIGURATION_LIMIT_EXCEEDED,
-                "the push query was ended because its reader is too slow",
-            )
-            .with_hint("read faster, narrow the query, or raise push.buffer_bytes")),
+            Item::TooSlow(last_step) => Err(too_slow(last_step)),
             Item::Ended(reason) => Err(SqlError::new(
                 code::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("the push query has ended: {reason}"),
             )),
         })
+    }
+}
+
+fn too_slow(last_step: Option<u64>) -> SqlError {
+    let message = "the push query was ended because its reader is too slow";
+    let help = "read faster, narrow the query, or raise push.buffer_bytes";
+    let code = code::CONFIGURATION_LIMIT_EXCEEDED;
+    match last_step {
+        Some(step) => SqlError::new(
+            code,
+            format!("{message}; it has got all rows up to step {step}"),
+        )
+        .with_hint(format!("go on with EMIT CHANGES AFTER STEP {step}; {help}")),
+        None => SqlError::new(code, message).with_hint(help),
     }
 }
 
@@ -133,7 +153,8 @@ mod tests {
         let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
         let column = Arc::new(Int64Array::from(vec![7; rows]));
         ChangeBatch {
-            step,
+            step: Some(step),
+            ends_step: true,
             rows: RecordBatch::try_new(schema, vec![column]).expect("a batch"),
             diffs: None,
         }
@@ -141,7 +162,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_that_falls_behind_is_told_after_what_it_has() {
-        let (mut feed, mut reader) = bounded(4096);
+        let (mut feed, mut reader) = bounded(4096, true);
         feed.offer(changes(1, 100)).expect("room");
         feed.offer(changes(2, 100)).expect("room");
         assert_eq!(feed.offer(changes(3, 1000)), Err(FeedClosed::Full));
@@ -149,27 +170,21 @@ mod tests {
         drop(feed);
         assert_eq!(
             reader.next().await.expect("first").expect("changes").step,
-            1
+            Some(1)
         );
         assert_eq!(
             reader.next().await.expect("second").expect("changes").step,
-            2
+            Some(2)
         );
-        assert_eq!(
-            reader
-                .next()
-                .await
-                .expect("third")
-                .expect_err("too slow")
-                .code,
-            "53400"
-        );
+        let error = reader.next().await.expect("third").expect_err("too slow");
+        assert_eq!(error.code, "53400");
+        assert!(error.message.ends_with("up to step 2"), "{}", error.message);
         assert!(reader.next().await.is_none());
     }
 
     #[tokio::test]
     async fn a_full_feed_takes_the_same_changes_later() {
-        let (mut feed, mut reader) = bounded(4096);
+        let (mut feed, mut reader) = bounded(4096, true);
         feed.offer(changes(1, 400)).expect("room");
         assert_eq!(feed.offer(changes(2, 400)), Err(FeedClosed::Full));
         reader.next().await.expect("first").expect("changes");
@@ -177,7 +192,7 @@ mod tests {
         feed.closed("the end".to_owned());
         assert_eq!(
             reader.next().await.expect("second").expect("changes").step,
-            2
+            Some(2)
         );
         assert_eq!(
             reader.next().await.expect("third").expect_err("ended").code,
@@ -187,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn reading_makes_room_and_one_large_batch_passes() {
-        let (mut feed, mut reader) = bounded(4096);
+        let (mut feed, mut reader) = bounded(4096, true);
         for step in 0..10 {
             feed.offer(changes(step, 5000))
                 .expect("an empty queue takes any batch");

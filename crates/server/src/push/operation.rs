@@ -1,9 +1,9 @@
-//! The `op` column: what a row of change means to the one who follows.
+//! The columns that a change has beside its own: what it means to the one who follows (`op`), and the step that it belongs to.
 
 use std::{cmp::Ordering, sync::Arc};
 
 use arrow::{
-    array::{ArrayRef, DynComparator, StringArray, make_comparator},
+    array::{ArrayRef, BooleanArray, DynComparator, Int64Array, StringArray, make_comparator},
     compute::SortOptions,
     datatypes::{DataType, Field, Schema, SchemaRef},
     record_batch::RecordBatch,
@@ -15,33 +15,39 @@ use crate::{session::SessionResult, sqlstate::SqlError};
 
 /// Name of the column.
 const OP: &str = "op";
+/// Number of the step that a row belongs to.
+const STEP: &str = "step";
+/// Whether a row is the last one of its step.
+const STEP_ENDS: &str = "step_ends";
 
 /// Turns changes into the rows that a client gets.
 pub struct ChangeRows {
     schema: SchemaRef,
+    with_step: bool,
     /// For tables: the key columns, by which an update is told from a deletion that an insertion happens to follow.
     key: Option<Vec<usize>>,
 }
 
 impl ChangeRows {
-    /// For the result of a plan: a stream's rows as they are, a table's with `op` first.
-    pub fn new(plan: &DataflowPlan) -> Self {
-        let columns = &plan.root().schema;
-        match plan.kind {
-            SourceKind::Stream => Self {
-                schema: Arc::clone(columns),
-                key: None,
-            },
+    /// For the result of a plan: a stream's rows as they are, a table's with `op` first. With the step, its columns stand before these.
+    pub fn new(plan: &DataflowPlan, with_step: bool) -> Self {
+        let mut fields: Vec<Arc<Field>> = Vec::new();
+        if with_step {
+            fields.push(Arc::new(Field::new(STEP, DataType::Int64, true)));
+            fields.push(Arc::new(Field::new(STEP_ENDS, DataType::Boolean, false)));
+        }
+        let key = match plan.kind {
+            SourceKind::Stream => None,
             SourceKind::Table => {
-                let op = Arc::new(Field::new(OP, DataType::Utf8, false));
-                let fields: Vec<Arc<Field>> = std::iter::once(op)
-                    .chain(columns.fields().iter().cloned())
-                    .collect();
-                Self {
-                    schema: Arc::new(Schema::new(fields)),
-                    key: Some(plan.key.clone()),
-                }
+                fields.push(Arc::new(Field::new(OP, DataType::Utf8, false)));
+                Some(plan.key.clone())
             }
+        };
+        fields.extend(plan.root().schema.fields().iter().cloned());
+        Self {
+            schema: Arc::new(Schema::new(fields)),
+            with_step,
+            key,
         }
     }
 
@@ -52,24 +58,26 @@ impl ChangeRows {
 
     /// The rows of one step.
     pub fn convert(&self, changes: &ChangeBatch) -> SessionResult<RecordBatch> {
-        let columns = changes.rows.columns();
-        let columns: Vec<ArrayRef> = match &self.key {
-            None => columns.to_vec(),
-            Some(key) => {
-                let diffs = changes
-                    .diffs
-                    .clone()
-                    .unwrap_or_else(|| vec![1; changes.rows.num_rows()]);
-                let same = SameKey::new(&changes.rows, key)?;
-                let operations: StringArray = operations(&diffs, |row| same.as_next(row))
-                    .into_iter()
-                    .map(Some)
-                    .collect();
-                std::iter::once(Arc::new(operations) as ArrayRef)
-                    .chain(columns.iter().cloned())
-                    .collect()
-            }
-        };
+        let rows = changes.rows.num_rows();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
+        if self.with_step {
+            let step = changes.step.and_then(|step| i64::try_from(step).ok());
+            let ends = |row| changes.ends_step && row + 1 == rows;
+            columns.push(Arc::new(Int64Array::from(vec![step; rows])));
+            columns.push(Arc::new(BooleanArray::from_iter(
+                (0..rows).map(|row| Some(ends(row))),
+            )));
+        }
+        if let Some(key) = &self.key {
+            let diffs = changes.diffs.clone().unwrap_or_else(|| vec![1; rows]);
+            let same = SameKey::new(&changes.rows, key)?;
+            let operations: StringArray = operations(&diffs, |row| same.as_next(row))
+                .into_iter()
+                .map(Some)
+                .collect();
+            columns.push(Arc::new(operations));
+        }
+        columns.extend(changes.rows.columns().iter().cloned());
         RecordBatch::try_new(self.schema(), columns).map_err(SqlError::from)
     }
 }

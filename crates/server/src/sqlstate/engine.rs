@@ -11,6 +11,9 @@ use super::{SqlError, code, datafusion::from_io};
 /// What helps when bytes on disk are not what was written.
 const DAMAGE_HINT: &str = "other topics and tables are not concerned; keep a copy of the data folder before anything else";
 
+/// What helps when a push query cannot be resumed.
+const FROM_SNAPSHOT: &str = "begin again with EMIT CHANGES WITH SNAPSHOT, STEP";
+
 impl From<ExecError> for SqlError {
     fn from(error: ExecError) -> Self {
         Self::from(&error)
@@ -22,6 +25,12 @@ impl From<&ExecError> for SqlError {
         match error {
             ExecError::UnknownQuery(_) => Self::new(code::UNDEFINED_OBJECT, error.to_string()),
             ExecError::Unsupported(message) => Self::unsupported(message.as_str()),
+            ExecError::NotResumable(message) => Self::unsupported(message.as_str()).with_hint(FROM_SNAPSHOT),
+            ExecError::StepAhead { .. } => Self::new(code::INVALID_PARAMETER_VALUE, error.to_string())
+                .with_hint("name the step of the last row whose step_ends is true, as EMIT CHANGES WITH STEP gives it"),
+            ExecError::StepGone { .. } | ExecError::RecordsGone { .. } => {
+                Self::new(code::OBJECT_NOT_IN_PREREQUISITE_STATE, error.to_string()).with_hint(FROM_SNAPSHOT)
+            }
             ExecError::LimitExceeded(message) => Self::new(code::PROGRAM_LIMIT_EXCEEDED, message.as_str())
                 .with_hint("join on more columns, or group the tables first"),
             ExecError::Evaluate(source) => Self::from_datafusion(source, ""),

@@ -18,6 +18,7 @@ use crate::{
     data_folder::{LOG, STATE},
     server::Server,
     session::{Notice, Outcome, Session, SessionResult, blocking},
+    size_text::size_text,
     sqlstate::{SqlError, code},
 };
 
@@ -44,7 +45,7 @@ pub async fn run(session: &mut Session, folder: &str) -> SessionResult<Outcome> 
     session.notice(Notice {
         severity: "NOTICE",
         code: code::SUCCESSFUL_COMPLETION,
-        message: format!("{} MB were copied", bytes.div_ceil(1_000_000)),
+        message: format!("{} were copied", size_text(bytes)),
         hint: None,
     });
     Ok(Outcome::Done("BACKUP".to_owned()))
@@ -63,6 +64,7 @@ fn back_up(server: &Server, folder: &Path, is_ended: &AtomicBool) -> SessionResu
     let Some(log) = &server.embedded else {
         return Err(SqlError::unsupported("BACKUP of a log in memory"));
     };
+    refuse_data_folder(&server.config.data, folder)?;
     make_folder(folder)?;
     let log = Arc::clone(log);
     let (state, log) = server.coordinator.freeze(move || log.begin_backup())?;
@@ -77,6 +79,8 @@ fn back_up(server: &Server, folder: &Path, is_ended: &AtomicBool) -> SessionResu
     };
     state.copy_to(&folder.join(STATE), &mut copied)?;
     log.copy_to(&folder.join(LOG), &mut copied)?;
+    // ORDER: a client that has gone was told of no backup, so there is none.
+    copied(0).map_err(|error| failed("write", folder, &error))?;
     let facts = BackupFacts {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -88,6 +92,51 @@ fn back_up(server: &Server, folder: &Path, is_ended: &AtomicBool) -> SessionResu
         .and_then(|()| sync_folder(folder))
         .map_err(|error| failed("write", folder, &error))?;
     Ok(bytes)
+}
+
+/// Refuses a folder that is part of the data folder, or that the data folder is part of, by whatever names: the backup would be part of what it copies,
+/// and go when that goes.
+fn refuse_data_folder(data: &Path, folder: &Path) -> SessionResult<()> {
+    let target = resolved(folder).map_err(|error| failed("read", folder, &error))?;
+    for own in [data.to_owned(), data.join(LOG), data.join(STATE)] {
+        let own = resolved(&own).map_err(|error| failed("read", &own, &error))?;
+        let relation = match (target.starts_with(&own), own.starts_with(&target)) {
+            (true, _) => "is inside",
+            (false, true) => "contains",
+            (false, false) => continue,
+        };
+        return Err(SqlError::new(
+            code::INVALID_PARAMETER_VALUE,
+            format!(
+                "folder \"{}\" {relation} the data folder \"{}\"",
+                folder.display(),
+                own.display()
+            ),
+        )
+        .with_hint("name a folder elsewhere, on another disk if there is one"));
+    }
+    Ok(())
+}
+
+/// A path without symbolic links; what of it does not exist yet has none.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        known => return known,
+    }
+    if path.symlink_metadata().is_ok() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "it is a symbolic link to nowhere",
+        ));
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "\"..\" leads out of a folder that does not exist",
+        ));
+    };
+    Ok(resolved(parent)?.join(name))
 }
 
 /// Makes the folder, or takes an empty one.
@@ -130,4 +179,55 @@ fn failed(action: &str, folder: &Path, error: &io::Error) -> SqlError {
         code,
         format!("could not {action} \"{}\": {error}", folder.display()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn no_name_of_the_data_folder_is_taken() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        let (data, elsewhere) = (root.join("data"), root.join("elsewhere"));
+        fs::create_dir_all(data.join(STATE)).expect("a folder");
+        fs::create_dir_all(elsewhere.join("log")).expect("a folder");
+        // The log is on another disk.
+        symlink(elsewhere.join("log"), data.join(LOG)).expect("a link");
+        symlink(&data, root.join("link")).expect("a link");
+        symlink(root.join("nowhere"), root.join("broken")).expect("a link");
+        let refused = |folder: &Path| {
+            let error = refuse_data_folder(&data, folder).expect_err("a refusal");
+            (error.code, error.message)
+        };
+        for (folder, relation) in [
+            (data.clone(), "is inside"),
+            (data.join("backups/monday"), "is inside"),
+            (data.join(STATE).join("new"), "is inside"),
+            (root.join("link/monday"), "is inside"),
+            (elsewhere.join("log/monday"), "is inside"),
+            (root.join("other/../data/monday"), "leads out"),
+            (root.join("elsewhere/../data/monday"), "is inside"),
+            (root.to_owned(), "contains"),
+            (elsewhere.clone(), "contains"),
+            (root.join("broken"), "nowhere"),
+        ] {
+            let (code, message) = refused(&folder);
+            assert!(
+                message.contains(relation),
+                "{}: {message}",
+                folder.display()
+            );
+            let wanted = match relation {
+                "is inside" | "contains" => code::INVALID_PARAMETER_VALUE,
+                _ => code::UNDEFINED_FILE,
+            };
+            assert_eq!(code, wanted, "{message}");
+        }
+        for folder in ["data2", "elsewhere/monday", "new/monday"] {
+            refuse_data_folder(&data, &root.join(folder)).expect(folder);
+        }
+    }
 }

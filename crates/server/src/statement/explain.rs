@@ -1,11 +1,11 @@
 //! EXPLAIN.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use highwater_exec::OffsetReset;
 use highwater_planner::{
-    catalog::{QueryId, RelationId},
+    catalog::{Catalog, QueryId, RelationId},
     explain_dataflow,
 };
 use highwater_sql::{
@@ -15,9 +15,12 @@ use highwater_sql::{
 
 use super::{query::pull_context, show::state, write::relation};
 use crate::{
+    catalog::{QueryEntry, QueryRole},
     coordinator::unknown_query,
     planning::Planned,
+    server::Server,
     session::{Rows, Session, SessionResult},
+    size_text::size_text,
     small_result::SmallResult,
     sqlstate::SqlError,
 };
@@ -38,49 +41,50 @@ pub async fn run(
 ) -> SessionResult<Rows> {
     let lines = match &explain.target {
         ExplainTarget::Query(name) => query(session, name, explain.analyze)?,
-        ExplainTarget::Statement(statement) => {
-            match statement.as_ref() {
-                Statement::Query(query) if query.emit.is_none() => {
-                    pull(session, query, explain.analyze, script).await?
-                }
-                _ if explain.analyze => {
-                    return Err(SqlError::unsupported("EXPLAIN ANALYZE of a continuous query that is not running is not supported")
-                    .with_hint("EXPLAIN ANALYZE takes a pull query or the id of a running query"));
-                }
-                Statement::Query(query) => push(session, query, script)?,
-                statement @ (Statement::CreateSource(_) | Statement::CreateAs(_)) => {
-                    create(session, statement, script)?
-                }
-                Statement::Insert(insert) => {
-                    let relation = relation(&session.server, &insert.name)?;
-                    vec![format!(
-                        "Insert: {}, topic={}, partitions={}",
-                        relation.name, relation.topic, relation.partitions
-                    )]
-                }
-                _ => {
-                    return Err(SqlError::unsupported(
-                        "EXPLAIN of this statement is not supported",
-                    ));
-                }
+        ExplainTarget::Statement(statement) => match statement.as_ref() {
+            Statement::Query(query) if query.emit.is_none() => {
+                pull(session, query, explain.analyze, script).await?
             }
-        }
+            _ if explain.analyze => {
+                return Err(SqlError::unsupported("EXPLAIN ANALYZE of a continuous query that is not running is not supported")
+                    .with_hint("EXPLAIN ANALYZE takes a pull query, the id of a running query, or the name of what it makes"));
+            }
+            Statement::Query(query) => push(session, query, script)?,
+            statement @ (Statement::CreateSource(_) | Statement::CreateAs(_)) => {
+                create(session, statement, script)?
+            }
+            Statement::Insert(insert) => {
+                let relation = relation(&session.server, &insert.name)?;
+                vec![format!(
+                    "Insert: {}, topic={}, partitions={}",
+                    relation.name, relation.topic, relation.partitions
+                )]
+            }
+            _ => {
+                return Err(SqlError::unsupported(
+                    "EXPLAIN of this statement is not supported",
+                ));
+            }
+        },
     };
     SmallResult::new("EXPLAIN").text(COLUMN, lines).finish()
 }
 
+/// The plan of a query by its id, or by the name of what it makes or keeps.
 fn query(session: &Session, name: &str, analyze: bool) -> SessionResult<Vec<String>> {
     let catalog = session.server.coordinator.catalog();
+    let made = || catalog.maker(catalog.relation(name)?.id);
     let query = catalog
         .query(name)
+        .or_else(made)
         .ok_or_else(|| unknown_query(&catalog, name))?;
-    let mut lines = explain_dataflow(&query.plan, Some(&query.relation));
+    let sink = (!query.is_keeper()).then_some(query.relation.as_ref());
+    let mut lines = explain_dataflow(&query.plan, sink);
     if !analyze {
         return Ok(lines);
     }
-    let Some(status) = session
-        .server
-        .engine
+    let engine = &session.server.engine;
+    let Some(status) = engine
         .queries()
         .into_iter()
         .find(|status| status.id == query.id)
@@ -90,21 +94,59 @@ fn query(session: &Session, name: &str, analyze: bool) -> SessionResult<Vec<Stri
             query.name
         )));
     };
-    for (line, (rows_in, rows_out, nanos)) in lines.iter_mut().zip(&status.operators) {
+    for (node, (line, counters)) in lines.iter_mut().zip(&status.operators).enumerate() {
+        let (rows_in, rows_out, nanos) = counters;
         line.push_str(&format!(
-            " (rows in {rows_in}, rows out {rows_out}, time {:.3} ms)",
+            " (rows in {rows_in}, rows out {rows_out}, time {:.3} ms",
             *nanos as f64 / 1e6
         ));
+        if let Some(stored) = status.stored.get(node).copied().flatten() {
+            line.push_str(&format!(", state {} on disk", size_text(stored)));
+        }
+        line.push(')');
     }
-    let summary = format!(
+    lines.push(format!(
         "State: {}, rows in {}, rows out {}, late {}",
         state(&status),
         status.rows_in,
         status.rows_out,
         status.late
-    );
-    lines.push(summary);
+    ));
+    let snapshot = engine.snapshot();
+    if let Some(table) = snapshot.table(query.relation.id)
+        && query.role != QueryRole::Inserter
+    {
+        let rows = table.estimated_rows().unwrap_or_default();
+        let stored = size_text(status.result_stored.unwrap_or_default());
+        lines.push(format!("Table: rows {rows}, {stored} on disk"));
+    }
+    lines.extend(reads(&session.server, query));
     Ok(lines)
+}
+
+/// How far each partition is read that a query reads by itself; what it reads of other queries it gets in the same step.
+fn reads(server: &Server, query: &QueryEntry) -> Vec<String> {
+    let sources = server.engine.sources();
+    let topics: BTreeSet<&str> = query
+        .plan
+        .sources()
+        .map(|relation| relation.topic.as_str())
+        .collect();
+    let read = sources
+        .iter()
+        .filter(|source| topics.contains(&*source.partition.topic));
+    read.map(|source| {
+        let end = server.log.offsets(&source.partition).ok();
+        let behind = end.map(|end| (end.last_stable.0 - source.position.0).max(0));
+        format!(
+            "Reads: {} up to {}, {} behind, {} rejected",
+            source.partition,
+            source.position.0,
+            behind.map_or_else(|| "?".to_owned(), |behind| behind.to_string()),
+            source.rejected
+        )
+    })
+    .collect()
 }
 
 async fn pull(

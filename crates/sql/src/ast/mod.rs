@@ -9,7 +9,7 @@ mod source;
 mod write;
 
 pub use admin::{Assert, Describe, Explain, ExplainTarget, Print, QueryTarget, Show};
-pub use query::{Emit, Query, Window, WindowKind, Within};
+pub use query::{Changes, ChangesStart, Emit, Query, Window, WindowKind, Within};
 pub use source::{
     Alter, AlterTopic, ColumnDef, ColumnRole, CreateAs, CreateSource, CreateType, Drop, DropType,
     Properties, PropertyValue, SourceKind, SqlType,

@@ -25,12 +25,31 @@ pub struct Query {
 /// What a push or persistent query sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Emit {
-    /// Every change.
-    Changes,
-    /// What is there first, then every change.
-    Snapshot,
-    /// A window's result once, when it closes.
+    /// `EMIT CHANGES ..`: every change.
+    Changes(Changes),
+    /// `EMIT FINAL`: a window's result once, when it closes.
     Final,
+}
+
+/// How the changes are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// With which of them it begins.
+    pub start: ChangesStart,
+    /// `WITH STEP`: each row says which step it belongs to.
+    pub with_step: bool,
+}
+
+/// With which change a push query begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChangesStart {
+    /// Where the session's settings say; the next one unless they do.
+    #[default]
+    Setting,
+    /// `WITH SNAPSHOT`: what is there first.
+    Snapshot,
+    /// `AFTER STEP n`: the first one behind this step.
+    After(u64),
 }
 
 /// `WITHIN ..` of a join of two streams: how far apart in event time two records may be to meet.

@@ -6,7 +6,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::comma_separated;
 use super::exact::exact;
-use crate::ast::{Emit, Query, Window, WindowKind, Within};
+use crate::ast::{ChangesStart, Emit, Query, Window, WindowKind, Within};
 use crate::duration::format_duration;
 use crate::language::Language;
 use crate::limits::Limits;
@@ -42,11 +42,21 @@ impl Display for Window {
 
 impl Display for Emit {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Self::Changes => "EMIT CHANGES",
-            Self::Snapshot => "EMIT CHANGES WITH SNAPSHOT",
-            Self::Final => "EMIT FINAL",
-        })
+        let Self::Changes(changes) = self else {
+            return f.write_str("EMIT FINAL");
+        };
+        let snapshot = changes.start == ChangesStart::Snapshot;
+        f.write_str("EMIT CHANGES")?;
+        f.write_str(match (snapshot, changes.with_step) {
+            (true, true) => " WITH SNAPSHOT, STEP",
+            (true, false) => " WITH SNAPSHOT",
+            (false, true) => " WITH STEP",
+            (false, false) => "",
+        })?;
+        match changes.start {
+            ChangesStart::After(step) => write!(f, " AFTER STEP {step}"),
+            ChangesStart::Setting | ChangesStart::Snapshot => Ok(()),
+        }
     }
 }
 

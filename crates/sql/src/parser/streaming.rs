@@ -10,7 +10,7 @@ use std::ops::Range;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::windows;
-use crate::ast::{Emit, Window, Within};
+use crate::ast::{Changes, ChangesStart, Emit, Window, Within};
 use crate::error::SqlError;
 use crate::origin::Origin;
 
@@ -106,7 +106,7 @@ fn find(origin: Origin, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
             Token::Word(_) if depth == 0 && is_any(tokens, at, &["join"]) => joins += 1,
             _ => {}
         }
-        let Some(clause) = clause_at(tokens, at, joins) else {
+        let Some(mut clause) = clause_at(tokens, at, joins) else {
             at += 1;
             continue;
         };
@@ -131,8 +131,12 @@ fn find(origin: Origin, tokens: &[TokenWithSpan]) -> Result<Vec<(Clause, Range<u
             Clause::Within(_) => end_of_within(origin, tokens, at + 1)?,
             Clause::Window => expect_close(origin, tokens, at + 2)? + 1,
             Clause::PartitionBy => end_of_list(tokens, at + 2),
-            Clause::Emit(Emit::Snapshot) => at + 4,
-            Clause::Emit(_) => at + 2,
+            Clause::Emit(Emit::Final) => at + 2,
+            Clause::Emit(Emit::Changes(_)) => {
+                let (changes, end) = changes(origin, tokens, at + 2)?;
+                clause = Clause::Emit(Emit::Changes(changes));
+                end
+            }
         };
         if found.len() == MAX_CLAUSES {
             return Err(SqlError::TooComplex {
@@ -167,10 +171,7 @@ fn clause_at(tokens: &[TokenWithSpan], at: usize, joins: usize) -> Option<Clause
     }
     if is_any(tokens, at, &["emit"]) && !operand_is_due(tokens, at) {
         if is_any(tokens, at + 1, &["changes"]) {
-            if is_any(tokens, at + 2, &["with"]) && is_any(tokens, at + 3, &["snapshot"]) {
-                return Some(Clause::Emit(Emit::Snapshot));
-            }
-            return Some(Clause::Emit(Emit::Changes));
+            return Some(Clause::Emit(Emit::Changes(Changes::default())));
         }
         if is_any(tokens, at + 1, &["final"]) {
             return Some(Clause::Emit(Emit::Final));
@@ -186,6 +187,76 @@ fn clause_at(tokens: &[TokenWithSpan], at: usize, joins: usize) -> Option<Clause
     }
     (is_any(tokens, at, &["partition"]) && is_any(tokens, at + 1, &["by"]))
         .then_some(Clause::PartitionBy)
+}
+
+/// What stands behind `EMIT CHANGES`: `WITH SNAPSHOT`, `WITH STEP` or both in one list, and `AFTER STEP n`. Answers where it ends, too.
+fn changes(
+    origin: Origin,
+    tokens: &[TokenWithSpan],
+    start: usize,
+) -> Result<(Changes, usize), SqlError> {
+    let mut changes = Changes::default();
+    let mut at = start;
+    loop {
+        let listed =
+            at > start && matches!(tokens.get(at), Some(token) if token.token == Token::Comma);
+        let first = is_any(tokens, at, &["with"]);
+        if (first || listed) && is_any(tokens, at + 1, &["snapshot", "step"]) {
+            let repeated = match is_any(tokens, at + 1, &["step"]) {
+                true => std::mem::replace(&mut changes.with_step, true),
+                false => set_start(&mut changes, ChangesStart::Snapshot),
+            };
+            refuse_repetition(origin, tokens, at + 1, repeated)?;
+            at += 2;
+        } else if is_any(tokens, at, &["after"]) {
+            let step = step_number(origin, tokens, at)?;
+            let repeated = set_start(&mut changes, ChangesStart::After(step));
+            refuse_repetition(origin, tokens, at, repeated)?;
+            at += 3;
+        } else {
+            return Ok((changes, at));
+        }
+    }
+}
+
+/// Sets with which change a query begins; answers whether something else did so before.
+fn set_start(changes: &mut Changes, start: ChangesStart) -> bool {
+    std::mem::replace(&mut changes.start, start) != ChangesStart::Setting
+}
+
+fn refuse_repetition(
+    origin: Origin,
+    tokens: &[TokenWithSpan],
+    at: usize,
+    repeated: bool,
+) -> Result<(), SqlError> {
+    if !repeated {
+        return Ok(());
+    }
+    let span = origin.places.span(tokens[at].span);
+    Err(SqlError::syntax(
+        origin.places.script,
+        span,
+        "EMIT CHANGES takes SNAPSHOT or AFTER STEP once, and STEP once",
+    ))
+}
+
+/// The number of `AFTER STEP n`, whose first word stands at `at`.
+fn step_number(origin: Origin, tokens: &[TokenWithSpan], at: usize) -> Result<u64, SqlError> {
+    let number = match tokens.get(at + 2).map(|token| &token.token) {
+        Some(Token::Number(digits, _)) if is_any(tokens, at + 1, &["step"]) => {
+            digits.parse().ok().filter(|step| *step <= i64::MAX as u64)
+        }
+        _ => None,
+    };
+    number.ok_or_else(|| {
+        let last = (at + 2).min(tokens.len() - 1);
+        SqlError::syntax(
+            origin.places.script,
+            origin.places.span(tokens[last].span),
+            "expected AFTER STEP and the number of a step",
+        )
+    })
 }
 
 /// Whether the token at `at` stands where a table, a name or an operand must come, so that it cannot begin a clause.

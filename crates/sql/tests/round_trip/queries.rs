@@ -1,8 +1,8 @@
 //! Expressions and queries.
 
 use highwater_sql::{
-    Emit, Insert, InsertSource, Query, Statement, Window, WindowKind, parse_statement,
-    sqlparser::ast::Expr,
+    Changes, ChangesStart, Emit, Insert, InsertSource, Query, Statement, Window, WindowKind,
+    parse_statement, sqlparser::ast::Expr,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -196,7 +196,14 @@ pub fn window() -> BoxedStrategy<Option<Window>> {
 }
 
 pub fn emit() -> impl Strategy<Value = Option<Emit>> {
-    option::of(select(vec![Emit::Changes, Emit::Snapshot, Emit::Final]))
+    let start = prop_oneof![
+        Just(ChangesStart::Setting),
+        Just(ChangesStart::Snapshot),
+        (0..=i64::MAX as u64).prop_map(ChangesStart::After),
+    ];
+    let changes = (start, any::<bool>())
+        .prop_map(|(start, with_step)| Emit::Changes(Changes { start, with_step }));
+    option::of(prop_oneof![changes, Just(Emit::Final)])
 }
 
 pub fn parsed(text: &str) -> Statement {
