@@ -6,11 +6,10 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use crate::{
     backup::{BACKUP, BackupFacts, FORMAT},
@@ -36,12 +35,13 @@ pub async fn run(session: &mut Session, folder: &str) -> SessionResult<Outcome> 
         .with_hint("the folder is on the server; write its whole path"));
     }
     let server = Arc::clone(&session.server);
-    // Whoever waits for the backup may go away: then it ends.
-    let ended = EndsWhenDropped(Arc::new(AtomicBool::new(false)));
-    let is_ended = Arc::clone(&ended.0);
-    let made = blocking(move || back_up(&server, &folder, &is_ended)).await?;
-    drop(ended);
-    let bytes = made?;
+    let progress = Arc::new(Mutex::new(Progress::Copying));
+    let waiting = Waiting {
+        progress: Arc::clone(&progress),
+        mark: folder.join(BACKUP),
+    };
+    let bytes = blocking(move || back_up(&server, &folder, &progress)).await??;
+    waiting.is_told();
     session.notice(Notice {
         severity: "NOTICE",
         code: code::SUCCESSFUL_COMPLETION,
@@ -51,16 +51,47 @@ pub async fn run(session: &mut Session, folder: &str) -> SessionResult<Outcome> 
     Ok(Outcome::Done("BACKUP".to_owned()))
 }
 
-struct EndsWhenDropped(Arc<AtomicBool>);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Copying,
+    /// It is a backup, and its client has not been told.
+    Whole,
+    Told,
+    /// The client has gone.
+    GivenUp,
+}
 
-impl Drop for EndsWhenDropped {
+/// Whoever waits for a backup. One who goes away was told of none, so there is none then.
+struct Waiting {
+    progress: Arc<Mutex<Progress>>,
+    /// The file that makes it one.
+    mark: PathBuf,
+}
+
+impl Waiting {
+    fn is_told(self) {
+        *self.progress.lock() = Progress::Told;
+    }
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        let mut progress = self.progress.lock();
+        match *progress {
+            Progress::Told => return,
+            Progress::Whole => {
+                if let Err(error) = fs::remove_file(&self.mark) {
+                    tracing::warn!(file = %self.mark.display(), %error, "a backup that was cancelled in the end stays");
+                }
+            }
+            Progress::Copying | Progress::GivenUp => {}
+        }
+        *progress = Progress::GivenUp;
     }
 }
 
 /// Makes the copy; answers its size in bytes.
-fn back_up(server: &Server, folder: &Path, is_ended: &AtomicBool) -> SessionResult<u64> {
+fn back_up(server: &Server, folder: &Path, progress: &Mutex<Progress>) -> SessionResult<u64> {
     let Some(log) = &server.embedded else {
         return Err(SqlError::unsupported("BACKUP of a log in memory"));
     };
@@ -72,15 +103,13 @@ fn back_up(server: &Server, folder: &Path, is_ended: &AtomicBool) -> SessionResu
     let mut bytes = 0;
     let mut copied = |piece: u64| {
         bytes += piece;
-        match is_ended.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("the client has gone")),
-            false => Ok(()),
+        match *progress.lock() {
+            Progress::GivenUp => Err(gone()),
+            _ => Ok(()),
         }
     };
     state.copy_to(&folder.join(STATE), &mut copied)?;
     log.copy_to(&folder.join(LOG), &mut copied)?;
-    // ORDER: a client that has gone was told of no backup, so there is none.
-    copied(0).map_err(|error| failed("write", folder, &error))?;
     let facts = BackupFacts {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -88,10 +117,20 @@ fn back_up(server: &Server, folder: &Path, is_ended: &AtomicBool) -> SessionResu
         step: state.step(),
         bytes,
     };
+    // The client cannot go while this is held, so it goes before there is a backup, or takes it away.
+    let mut progress = progress.lock();
+    if *progress == Progress::GivenUp {
+        return Err(failed("write", folder, &gone()));
+    }
     write_durably(&folder.join(BACKUP), &facts.to_text())
         .and_then(|()| sync_folder(folder))
         .map_err(|error| failed("write", folder, &error))?;
+    *progress = Progress::Whole;
     Ok(bytes)
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the client has gone")
 }
 
 /// Refuses a folder that is part of the data folder, or that the data folder is part of, by whatever names: the backup would be part of what it copies,
