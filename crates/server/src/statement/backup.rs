@@ -41,7 +41,7 @@ pub async fn run(session: &mut Session, folder: &str) -> SessionResult<Outcome> 
         mark: folder.join(BACKUP),
     };
     let bytes = blocking(move || back_up(&server, &folder, &progress)).await??;
-    waiting.is_told();
+    waiting.tell();
     session.notice(Notice {
         severity: "NOTICE",
         code: code::SUCCESSFUL_COMPLETION,
@@ -69,7 +69,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn is_told(self) {
+    fn tell(self) {
         *self.progress.lock() = Progress::Told;
     }
 }

@@ -140,8 +140,8 @@ fn facts(
                 .map_or_else(|| "for ever".to_owned(), |time| format!("{time:?}")),
         );
     }
-    let records = topics::records(server.log.as_ref(), &relation.topic)?;
-    fact("records", records.to_string());
+    let offsets = topics::records(server.log.as_ref(), &relation.topic)?;
+    fact("offsets", offsets.to_string());
     // Both are known of what queries read.
     if let Some(unread) = topics::unread(server, &relation.topic)? {
         fact("unread", unread.to_string());
