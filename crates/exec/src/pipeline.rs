@@ -65,7 +65,7 @@ pub struct Pipeline {
     pub(crate) pending: Option<PendingStep>,
     /// The step of the last checkpoint.
     pub(crate) checkpointed_step: u64,
-    /// Sources have moved past records without a step; readers wait to hear of it.
+    /// Sources have moved past records without a step, or gone; readers wait to hear of it.
     pub(crate) moved_without_step: bool,
     /// The queries have changed and no checkpoint holds the change yet: no step may be journaled before one does.
     pub(crate) owes_checkpoint: bool,
@@ -366,7 +366,10 @@ impl Pipeline {
                         .any(|subscription| reads_topic(&subscription.graph, None, relation))
             })
             .collect();
+        let before = self.sources.len();
         self.sources.retain(|relation, _| read.contains(relation));
+        // Whoever wrote there would wait for a step that reads it, unless the snapshot tells that none will.
+        self.moved_without_step |= self.sources.len() < before;
     }
 
     /// Whether a source is read by a persistent query that runs; one that only push queries read is read by no replay.

@@ -7,8 +7,9 @@
 //! INVARIANT: a transaction is committed if and only if its record and all that the record names are on disk. A marker is written only once they are, so
 //! no part was ever visible while another one could still be lost.
 //!
-//! One of which a part could not be synced is aborted: a record says so before the markers do, since what was written may be on disk all the same. A start ([`settle`]) ends what was left open by that rule, and then says in the topic that it has: what stands before that is about offsets which may be
-//! given out a second time.
+//! One of which a part could not be synced is aborted: a record says so before the markers do, since what was written may be on disk all the same. A start
+//! (`settle`) ends what was left open by that rule, and then says in the topic that it has: what stands before that is about offsets which may be given
+//! out a second time.
 //!
 //! ```text
 //! commit   1 u8 | producer i64 | n u32 | n x (first i64, end i64, partition u32, length u16, topic)     little-endian

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use highwater_storage_log::{Log, Offset, TopicPartition};
+use highwater_storage_log::{ErrorKind, Log, Offset, TopicPartition};
 use parking_lot::Mutex;
 
 use super::{
@@ -34,6 +34,12 @@ pub struct Ended {
     record: Option<Offset>,
     commit: bool,
     told: Option<(Told, ExecResult<()>)>,
+    /// All parts, until the steps know that they belong together.
+    unnoted: Vec<Part>,
+    /// Its commit record is taken back, if it was to be.
+    revoked: bool,
+    /// A part cannot be ended before its partition is opened again. Until then its record stays, and its producer writes nothing else.
+    stuck: bool,
 }
 
 impl Ended {
@@ -45,6 +51,9 @@ impl Ended {
             record: None,
             commit: false,
             told: None,
+            unnoted: Vec::new(),
+            revoked: false,
+            stuck: false,
         }
     }
 
@@ -58,10 +67,13 @@ impl Ended {
     ) -> Self {
         Self {
             producer,
+            unnoted: parts.clone(),
             parts,
             record: Some(record),
             commit: synced.is_ok(),
             told: Some((told, synced)),
+            revoked: false,
+            stuck: false,
         }
     }
 }
@@ -119,7 +131,8 @@ impl Ending {
     }
 
     fn end(&mut self, mut ended: Ended) {
-        if let (Some(record), false) = (ended.record, ended.commit) {
+        if let (Some(record), false, false) = (ended.record, ended.commit, ended.revoked) {
+            ended.revoked = true;
             self.revoke(record);
         }
         let written = self.write_markers(&mut ended);
@@ -133,6 +146,9 @@ impl Ending {
                 "a transaction waits for room; readers of its topics wait behind it"
             );
             self.owed.push_back(ended);
+            return;
+        }
+        if ended.stuck {
             return;
         }
         if !ended.commit {
@@ -171,12 +187,6 @@ impl Ending {
     fn write_markers(&mut self, ended: &mut Ended) -> ExecResult<()> {
         // No cut falls between two of the markers.
         let _together = self.shared.groups.begin();
-        let is_watched = |part: &Part| self.shared.is_watched(&part.partition.topic);
-        if ended.commit && ended.parts.len() > 1 && ended.parts.iter().any(is_watched) {
-            let group = ended.parts.iter();
-            let group = group.map(|part| (part.partition.clone(), part.first, part.end));
-            self.shared.groups.note(group.collect());
-        }
         while let Some(part) = ended.parts.last() {
             let (partition, producer) = (&part.partition, ended.producer.id);
             match self
@@ -184,6 +194,11 @@ impl Ending {
                 .end_transaction(partition, producer, 0, ended.commit)
             {
                 Ok(marker) => {
+                    // ORDER: from the first marker on, before a cut can look, and not earlier: a cut forgets groups of which it sees nothing.
+                    let group = std::mem::take(&mut ended.unnoted);
+                    if ended.commit {
+                        self.note(group);
+                    }
                     if let Some(marker) = marker {
                         self.markers.insert(partition.clone(), Offset(marker.0 + 1));
                     }
@@ -191,6 +206,7 @@ impl Ending {
                 Err(error) if error.is_disk_full() => return Err(error.into()),
                 // The topic is gone, or its partition takes no writes until it is opened again: the start that opens it settles this.
                 Err(error) => {
+                    ended.stuck |= !matches!(error.kind(), ErrorKind::UserMistake);
                     let error = with_causes(&error);
                     tracing::warn!(%partition, error, "a transaction could not be ended");
                 }
@@ -198,6 +214,16 @@ impl Ending {
             ended.parts.pop();
         }
         Ok(())
+    }
+
+    /// Tells the steps what belongs together. Call it while no cut is made.
+    fn note(&self, group: Vec<Part>) {
+        let is_watched = |part: &Part| self.shared.is_watched(&part.partition.topic);
+        if group.len() > 1 && group.iter().any(is_watched) {
+            let group = group.into_iter();
+            let group = group.map(|part| (part.partition, part.first, part.end));
+            self.shared.groups.note(group.collect());
+        }
     }
 
     /// Lets go of the commit records that no start needs: those whose markers are on disk.
