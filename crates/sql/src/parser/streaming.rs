@@ -261,27 +261,39 @@ fn step_number(origin: Origin, tokens: &[TokenWithSpan], at: usize) -> Result<u6
 
 /// Whether the token at `at` stands where a table, a name or an operand must come, so that it cannot begin a clause.
 pub(crate) fn operand_is_due(tokens: &[TokenWithSpan], at: usize) -> bool {
-    let Some(previous) = at.checked_sub(1).map(|before| &tokens[before].token) else {
-        return true;
+    // A star that stands where an operand is due is a wildcard and needs nothing behind it; any other multiplies what comes next.
+    let stars = tokens[..at]
+        .iter()
+        .rev()
+        .take_while(|token| token.token == Token::Mul)
+        .count();
+    let before_stars = at - stars;
+    let multiplies = stars % 2 == 1;
+    let Some(previous) = before_stars
+        .checked_sub(1)
+        .map(|before| &tokens[before].token)
+    else {
+        return !multiplies;
     };
-    match previous {
+    let due = match previous {
         Token::Word(Word {
             quote_style: Some(_),
             ..
         }) => false,
         Token::Word(_) => is_any(
             tokens,
-            at - 1,
+            before_stars - 1,
             &[
                 "all", "and", "as", "between", "by", "case", "distinct", "else", "from", "having",
                 "in", "is", "join", "like", "not", "on", "or", "select", "then", "when", "where",
             ],
         ),
         Token::RParen | Token::RBracket | Token::RBrace => false,
-        Token::Number(..) | Token::Placeholder(_) | Token::Mul => false,
+        Token::Number(..) | Token::Placeholder(_) => false,
         Token::SingleQuotedString(_) => false,
         _ => true,
-    }
+    };
+    due != multiplies
 }
 
 /// The standard parser takes any word for a table's name, so `FROM WHERE ..` would ask for a table called "where".

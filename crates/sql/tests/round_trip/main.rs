@@ -16,6 +16,25 @@ use proptest::sample::select;
 use pieces::PIECES;
 use statements::{small_statement, statement};
 
+/// A column may be called as a clause begins; behind a star that multiplies it is one, behind a wildcard it is not.
+#[test]
+fn a_word_behind_a_star_is_a_column_or_a_clause() {
+    for text in [
+        "CREATE STREAM a AS SELECT b FROM s GROUP BY b * window PARTITION BY c EMIT CHANGES",
+        "SELECT 2 * emit FROM s WHERE a * window = 1 PARTITION BY b ORDER BY c EMIT CHANGES",
+        "SELECT count(*) FROM s WINDOW TUMBLING (SIZE 1 MINUTES) GROUP BY a * b EMIT CHANGES",
+        "SELECT s.*, * FROM s EMIT CHANGES LIMIT 1",
+    ] {
+        let statement = parse_statement(text).unwrap().statement;
+        let written = statement.to_string();
+        assert_eq!(
+            parse_statement(&written).unwrap().statement,
+            statement,
+            "{text}\n{written}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: if cfg!(debug_assertions) { 300 } else { 3000 },
