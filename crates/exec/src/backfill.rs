@@ -42,29 +42,41 @@ impl Pipeline {
         graph: &QueryGraph,
         from: Vec<Offset>,
     ) -> ExecResult<TopicSource> {
-        let pipeline_stands = self
-            .sources
-            .get(&relation.id)
-            .map(|source| source.positions().to_vec());
-        let mut source = TopicSource::history(Arc::clone(relation), from, pipeline_stands)?;
+        let steps = self.steps_stand(relation.id);
+        let mut source = TopicSource::history(Arc::clone(relation), from, steps, None)?;
         source.want(wanted_columns(graph, relation.id))?;
         Ok(source)
     }
 
-    /// Runs a query over the history of its sources: streams from `from` up to `to`, tables as they are. `first` says that it has not run yet.
+    fn steps_stand(&self, relation: RelationId) -> Option<Vec<Offset>> {
+        let source = self.sources.get(&relation);
+        source.map(|source| source.positions().to_vec())
+    }
+
+    /// Runs a query over the history of its sources: streams as far as `past` says, tables as they are. `first` says that it has not run yet.
     pub fn catch_up(
         &mut self,
         position: usize,
-        from: &SourcePositions,
-        to: &SourcePositions,
+        past: &Past,
         downstream: Downstream,
         mut first: bool,
     ) -> ExecResult<()> {
         let sources: Vec<Arc<Relation>> = unique_sources(&self.queries[position].graph);
         for relation in sources {
-            if let (Some(from), Some(to)) = (from.get(&relation.id), to.get(&relation.id)) {
-                let mut history =
-                    self.history(&relation, &self.queries[position].graph, from.clone())?;
+            let id = relation.id;
+            if let (Some(from), Some(to)) = (past.from.get(&id), past.to.get(&id)) {
+                let steps = match past.steps {
+                    Some(steps) => steps.get(&id).cloned(),
+                    None => self.steps_stand(id),
+                };
+                let own_from = past.own_from.and_then(|own_from| own_from.get(&id));
+                let mut history = TopicSource::history(
+                    Arc::clone(&relation),
+                    from.clone(),
+                    steps,
+                    own_from.cloned(),
+                )?;
+                history.want(wanted_columns(&self.queries[position].graph, id))?;
                 while let Some(chunk) =
                     next_chunk(&mut history, &*self.log, to, CHUNK_ROWS, self.workers)?
                 {
@@ -118,6 +130,9 @@ impl Pipeline {
                 RelationRows::from([(output, changed)]),
                 &mut rejected,
             )?;
+        }
+        if downstream == Downstream::Untold {
+            return Ok(());
         }
         let rejected = self.processing_log.encode(&rejected)?;
         self.processing_log.append(&*self.log, &rejected)
@@ -207,7 +222,8 @@ impl Pipeline {
         self.queries[position].table = Some(fresh);
         let sink = self.queries[position].sink.take();
         let origin = self.queries[position].origin.clone();
-        let built = self.catch_up(position, &origin, ends, Downstream::Unaffected, true);
+        let past = Past::between(&origin, ends);
+        let built = self.catch_up(position, &past, Downstream::Unaffected, true);
         let fresh = self.queries[position].table.replace(old);
         self.queries[position].sink = sink;
         built?;
@@ -255,10 +271,34 @@ impl Pipeline {
         self.processing_log.append(&*self.log, &rejected)
     }
 
-    fn forget_operator_state(&self, query: QueryId) -> ExecResult<()> {
+    pub(crate) fn forget_operator_state(&self, query: QueryId) -> ExecResult<()> {
         let (from, _) = StateId::query_range(query);
         self.state
             .delete_range(&from, StateId::result(query).slot(0).bytes())
+    }
+}
+
+/// What a query reads of the past, by relation.
+pub struct Past<'a> {
+    /// From where on.
+    pub from: &'a SourcePositions,
+    /// Up to where.
+    pub to: &'a SourcePositions,
+    /// Where the steps stand, if that is not where they stand now: of what others write to a query's stream, only that below is past.
+    pub steps: Option<&'a SourcePositions>,
+    /// Up to where the reader has what a query wrote to its own stream: it got that in memory.
+    pub own_from: Option<&'a SourcePositions>,
+}
+
+impl<'a> Past<'a> {
+    /// All from `from` up to `to`.
+    pub fn between(from: &'a SourcePositions, to: &'a SourcePositions) -> Self {
+        Self {
+            from,
+            to,
+            steps: None,
+            own_from: None,
+        }
     }
 }
 
@@ -269,6 +309,8 @@ pub enum Downstream {
     Follows,
     /// It has none yet, or they get the difference at the end.
     Unaffected,
+    /// They have got all of it before, and so has the processing log.
+    Untold,
 }
 
 /// A piece of history.

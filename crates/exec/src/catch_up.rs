@@ -178,7 +178,7 @@ impl CatchingUp {
         let mut sources: Vec<TopicSource> = Vec::new();
         for relation in unique_sources(&self.query.graph) {
             let from = self.reached.get(&relation.id).cloned().unwrap_or_default();
-            let mut source = TopicSource::history(Arc::clone(&relation), from, None)?;
+            let mut source = TopicSource::history(Arc::clone(&relation), from, None, None)?;
             source.want(wanted_columns(&self.query.graph, relation.id))?;
             sources.push(source);
         }

@@ -22,7 +22,7 @@ use highwater_storage_log::{Log, Offset, TopicPartition};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    error::{ExecError, ExecResult},
+    error::{ExecError, ExecResult, with_causes},
     producer::ProducerPosition,
     state::{BaseSnapshot, RocksState, Run, StateChanges, StateId, StatePrefix},
 };
@@ -42,6 +42,9 @@ const FROZEN: &str = "frozen-";
 /// How many checkpoints are kept at the most: the newest, and one to fall back to.
 const KEPT: usize = 2;
 
+/// A file that says that the databases of the checkpoints may be damaged: some of what was read of one was.
+const SUSPECT: &str = "SUSPECT";
+
 /// What a checkpoint says beside the state itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Manifest {
@@ -57,6 +60,9 @@ pub struct Manifest {
     pub queries: Vec<QueryManifest>,
     /// The engine's producer on the processing log.
     pub processing_log: Vec<ProducerPosition>,
+    /// Up to where each query that makes a stream had written it, by relation.
+    #[serde(default)]
+    pub written: Vec<SourceManifest>,
 }
 
 /// Positions of one source.
@@ -82,6 +88,12 @@ pub struct QueryManifest {
     pub revision: u64,
     /// For a query that does not run: where it stopped reading, by relation.
     pub stopped_at: Option<Vec<SourceManifest>>,
+    /// The same for the streams of other queries, whose records it got in memory.
+    #[serde(default)]
+    pub has_own: Vec<SourceManifest>,
+    /// It failed since the state database is damaged.
+    #[serde(default)]
+    pub has_lost_state: bool,
     /// Where it began to read, by relation: what a rebuild starts from.
     pub origin: Vec<SourceManifest>,
     /// Why it failed, if it did.
@@ -114,6 +126,16 @@ pub struct CheckpointDone {
     pub base: Arc<BaseSnapshot>,
     /// Journal entries below this are not needed any more.
     pub journal_keep: Offset,
+}
+
+/// A state folder as it was found.
+pub struct Restored {
+    /// The live database.
+    pub state: RocksState,
+    /// What the checkpoint said; `None` when there has been none.
+    pub manifest: Option<Manifest>,
+    /// Why the database is empty although the manifest is not, if so: no checkpoint's database can be used any more.
+    pub lost: Option<String>,
 }
 
 /// Folders of a pipeline's state.
@@ -236,31 +258,71 @@ impl CheckpointStore {
         })
     }
 
-    /// Opens the newest checkpoint that is whole as the live database, or an empty one when there is none.
-    pub fn restore(&self) -> ExecResult<(RocksState, Option<Manifest>)> {
+    /// Lets the next start read every byte of a checkpoint before it is used.
+    pub fn suspect(&self) -> ExecResult<()> {
+        let path = self.root.join(SUSPECT);
+        File::create(&path).map_err(io("create", &path))?;
+        sync_folder(&self.root)
+    }
+
+    /// The checkpoints that are there now are whole.
+    pub fn trust(&self) -> ExecResult<()> {
+        let path = self.root.join(SUSPECT);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(io("remove", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the newest checkpoint that is whole as the live database, or an empty one when there is none. Where only manifests are whole, it
+    /// is empty, too, and what the newest of them tells has to be made anew.
+    pub fn restore(&self) -> ExecResult<Restored> {
         let live = self.live();
+        let suspect = self.root.join(SUSPECT).exists();
         let checkpoints = self.list()?;
         let none = checkpoints.is_empty();
-        for (number, path) in checkpoints {
-            match self.restore_one(&path) {
-                Ok((state, manifest)) => return Ok((state, Some(manifest))),
-                Err(error @ (ExecError::Corrupt { .. } | ExecError::State(_))) => {
-                    tracing::error!(number, %error, "checkpoint is damaged, trying the one before");
+        let mut damage = None;
+        for (number, path) in &checkpoints {
+            match self.restore_one(path, suspect) {
+                Ok((state, manifest)) => {
+                    return Ok(Restored {
+                        state,
+                        manifest: Some(manifest),
+                        lost: None,
+                    });
+                }
+                Err(error) if error.is_damage() => {
+                    let reason = with_causes(&error);
+                    tracing::error!(
+                        number,
+                        reason,
+                        "checkpoint is damaged, trying the one before"
+                    );
+                    damage.get_or_insert(reason);
                 }
                 Err(other) => return Err(other),
             }
         }
-        if !none {
+        let manifest = checkpoints
+            .iter()
+            .find_map(|(_, path)| read_manifest(path).ok());
+        if !none && manifest.is_none() {
             return Err(ExecError::Corrupt {
                 what: "state".into(),
                 detail: "none of the checkpoints can be opened".into(),
             });
         }
         remove_folder(&live)?;
-        Ok((RocksState::open(&live, self.memory)?, None))
+        Ok(Restored {
+            state: RocksState::open(&live, self.memory)?,
+            manifest,
+            lost: damage,
+        })
     }
 
-    fn restore_one(&self, path: &Path) -> ExecResult<(RocksState, Manifest)> {
+    fn restore_one(&self, path: &Path, suspect: bool) -> ExecResult<(RocksState, Manifest)> {
         let manifest = read_manifest(path)?;
         let live = self.live();
         remove_folder(&live)?;
@@ -280,7 +342,19 @@ impl CheckpointStore {
                 fs::copy(entry.path(), &target).map_err(io("copy", &target))?;
             }
         }
-        Ok((RocksState::open(&live, self.memory)?, manifest))
+        // Without this file RocksDB would take the folder for a new database.
+        let current = live.join("CURRENT");
+        if !current.exists() {
+            return Err(ExecError::Corrupt {
+                what: current.display().to_string(),
+                detail: "it is missing".into(),
+            });
+        }
+        let state = RocksState::open(&live, self.memory)?;
+        if suspect {
+            state.verify()?;
+        }
+        Ok((state, manifest))
     }
 }
 
@@ -334,6 +408,7 @@ impl Manifest {
             sources: Vec::new(),
             queries: Vec::new(),
             processing_log: Vec::new(),
+            written: Vec::new(),
         }
     }
 }

@@ -154,6 +154,8 @@ pub struct QueryStatus {
     pub memory: Vec<StateMemory>,
     /// Bytes of rows of its table that are in memory: those of the steps since the last checkpoint.
     pub table_bytes: usize,
+    /// Why what it keeps was made anew from the log when the process began: the state database was damaged. `None` if it was not.
+    pub rebuilt: Option<String>,
     /// Per operator, by node: about how many bytes its state takes on disk since the last checkpoint; `None` for one that keeps none.
     pub stored: Vec<Option<u64>>,
     /// The same for the rows of its table.

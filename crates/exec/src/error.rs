@@ -99,6 +99,15 @@ pub enum ExecError {
 }
 
 impl ExecError {
+    /// Whether what is on disk of the state is not what was written there.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Corrupt { .. } => true,
+            Self::State(error) => error.kind() == rocksdb::ErrorKind::Corruption,
+            _ => false,
+        }
+    }
+
     /// Whether the disk is full, which passes when somebody makes room.
     pub fn is_disk_full(&self) -> bool {
         match self {

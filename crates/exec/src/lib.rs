@@ -29,6 +29,7 @@ mod producer;
 mod query;
 mod query_changes;
 mod query_memory;
+mod rebuild;
 mod recovery;
 mod rejects;
 mod relation;

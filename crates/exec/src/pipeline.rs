@@ -100,6 +100,12 @@ pub struct RunningQuery {
     pub(crate) state: QueryState,
     /// Where a query that does not run stopped reading.
     pub(crate) stopped_at: Option<SourcePositions>,
+    /// Of a query that does not run: up to where it has what other queries write to their streams, see [`Pipeline::note_where_it_stops`].
+    pub(crate) has_own: SourcePositions,
+    /// It failed since the state database is damaged.
+    pub(crate) has_lost_state: bool,
+    /// Why what it keeps was made anew from the log when the process began, if it was.
+    pub(crate) rebuilt: Option<String>,
     /// Where it began to read.
     pub(crate) origin: SourcePositions,
     pub(crate) workers: Workers,
@@ -170,6 +176,11 @@ impl RunningQuery {
             stopped_at: manifest
                 .and_then(|manifest| manifest.stopped_at.as_deref())
                 .map(positions_from),
+            has_own: manifest
+                .map(|manifest| positions_from(&manifest.has_own))
+                .unwrap_or_default(),
+            has_lost_state: manifest.is_some_and(|manifest| manifest.has_lost_state),
+            rebuilt: None,
             origin: manifest
                 .map(|manifest| positions_from(&manifest.origin))
                 .unwrap_or_default(),
@@ -244,6 +255,7 @@ impl RunningQuery {
                 .collect(),
             memory: self.graph.memory().collect(),
             table_bytes: self.table.as_ref().map_or(0, TableStore::memory),
+            rebuilt: self.rebuilt.clone(),
         }
     }
 
@@ -258,6 +270,8 @@ impl RunningQuery {
             rows: self.table.as_ref().map_or(0, TableStore::rows),
             revision: self.kept_revision,
             stopped_at: self.stopped_at.as_ref().map(positions_to),
+            has_own: positions_to(&self.has_own),
+            has_lost_state: self.has_lost_state,
             origin: positions_to(&self.origin),
             failure: match &self.state {
                 QueryState::Failed(reason) => Some(reason.clone()),
@@ -279,7 +293,8 @@ pub fn row_codec(definition: &PersistentQuery, revision: u64) -> ExecResult<RowC
     }
 }
 
-fn positions_from(manifests: &[SourceManifest]) -> SourcePositions {
+/// Positions as a manifest tells them.
+pub fn positions_from(manifests: &[SourceManifest]) -> SourcePositions {
     manifests
         .iter()
         .map(|source| {
@@ -465,6 +480,18 @@ impl Pipeline {
         written
     }
 
+    /// Up to where (exclusive) each query that makes a stream has written it.
+    fn own_records_of_all(&self) -> SourcePositions {
+        let streams = self.queries.iter().filter_map(|query| {
+            let relation = query.definition.output.relation();
+            let makes_it = relation.query == Some(query.definition.id);
+            (makes_it && query.table.is_none()).then_some(relation)
+        });
+        streams
+            .filter_map(|relation| Some((relation.id, self.own_records(relation)?)))
+            .collect()
+    }
+
     /// Looks how much each state table has on disk; checkpoints tell it from then on.
     pub(crate) fn measure_state(&mut self) {
         let queries = self.queries.iter();
@@ -485,6 +512,7 @@ impl Pipeline {
             operators: Vec::new(),
             memory: Vec::new(),
             table_bytes: 0,
+            rebuilt: None,
             stored: Vec::new(),
             result_stored: None,
         });
@@ -550,6 +578,7 @@ impl Pipeline {
             })
             .collect();
         manifest.queries = self.queries.iter().map(RunningQuery::manifest).collect();
+        manifest.written = positions_to(&self.own_records_of_all());
         manifest.processing_log = self.processing_log.producer().positions();
 
         let mut changes = std::mem::take(&mut self.unwritten);

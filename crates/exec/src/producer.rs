@@ -208,6 +208,13 @@ impl Producer {
         Ok(())
     }
 
+    /// Tells where it stood at a checkpoint, before a replay appends on: what [`Self::appended`] answers until then.
+    pub fn stood_at(&mut self, ends: &[Offset]) {
+        for (partition, end) in self.partitions.iter_mut().zip(ends) {
+            partition.end = end.0;
+        }
+    }
+
     /// Up to where (exclusive) each partition holds what was appended so far. Once that is committed, it is what readers of the topic see at
     /// this step.
     pub fn appended(&self) -> impl Iterator<Item = i64> {

@@ -9,11 +9,11 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use highwater_planner::catalog::{QueryId, RelationId};
+use highwater_planner::catalog::{QueryId, Relation, RelationId};
 use highwater_storage_log::{Offset, TopicPartition};
 
 use crate::{
-    backfill::Downstream,
+    backfill::{Downstream, Past},
     catch_up::{CatchingUp, records_between},
     engine::{OffsetReset, PersistentQuery, QueryOutput, QueryState},
     error::{ExecError, ExecResult, with_causes},
@@ -123,7 +123,8 @@ impl Pipeline {
             .and_then(|()| self.attach_sources(position, &ends))
             .and_then(|()| self.write_rejected(position, undecodable, unevaluated))
             .and_then(|()| {
-                self.catch_up(position, &reached, &ends, Downstream::Unaffected, !started)
+                let past = Past::between(&reached, &ends);
+                self.catch_up(position, &past, Downstream::Unaffected, !started)
             })
             .and_then(|()| self.checkpoint_now());
         if let Err(error) = taken_in {
@@ -309,14 +310,66 @@ impl Pipeline {
     pub fn pause_query(&mut self, id: QueryId) -> ExecResult<()> {
         let position = self.query_index(id)?;
         if self.queries[position].runs() {
-            let stopped_at = self.positions_of_query(position);
-            let query = &mut self.queries[position];
-            query.stopped_at = Some(stopped_at);
-            query.state = QueryState::Paused;
+            self.pass_over_what_it_has(position)?;
+            self.note_where_it_stops(position, &[]);
+            self.queries[position].state = QueryState::Paused;
             self.drop_unread_sources();
             self.settle_change();
         }
         self.publish_between_steps()
+    }
+
+    /// Moves the sources of a query past what other queries wrote there, which it got in memory, where nothing else stands among it: then another
+    /// query can go on for it.
+    fn pass_over_what_it_has(&mut self, position: usize) -> ExecResult<()> {
+        for (relation, written) in self.own_records_of(position) {
+            let Some(source) = self.sources.get_mut(&relation) else {
+                continue;
+            };
+            for (partition, end) in written.into_iter().enumerate() {
+                if let Some(part) = source.fetch_exactly(&*self.log, partition, end)?
+                    && source.has_nothing_new(&part)
+                {
+                    source.skip(&part);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes how far a query has read that stops. `before` is where the cut of a step began that it does not take part in any more.
+    pub(crate) fn note_where_it_stops(
+        &mut self,
+        position: usize,
+        before: &[(RelationId, usize, Offset)],
+    ) {
+        let mut positions = self.positions_of_query(position);
+        for (relation, partition, from) in before {
+            if let Some(offsets) = positions.get_mut(relation) {
+                offsets[*partition] = *from;
+            }
+        }
+        let has_own = self.own_records_of(position);
+        let query = &mut self.queries[position];
+        query.stopped_at = Some(positions);
+        query.has_own = has_own;
+    }
+
+    /// For the streams among a query's sources that other queries make: up to where those have written them. The query got that in memory,
+    /// so the positions of its sources may lie before it.
+    fn own_records_of(&self, position: usize) -> SourcePositions {
+        let query = &self.queries[position];
+        self.topic_relations(&query.graph, Some(&query.definition.output))
+            .into_iter()
+            .filter_map(|relation| Some((relation.id, self.own_records(&relation)?)))
+            .collect()
+    }
+
+    /// Up to where (exclusive) the query that makes a stream has written it.
+    pub(crate) fn own_records(&self, relation: &Relation) -> Option<Vec<Offset>> {
+        let maker = self.query_index(relation.query?).ok()?;
+        let sink = self.queries[maker].sink.as_ref()?;
+        Some(sink.producer().appended().map(Offset).collect())
     }
 
     /// Lets a paused or failed query go on. One that read only streams goes on where it stopped; one over tables, one that was replaced, or one
@@ -343,6 +396,7 @@ impl Pipeline {
         let failed = matches!(query.state, QueryState::Failed(_));
         let stopped_at = query.stopped_at.take();
         query.state = QueryState::Running;
+        query.has_lost_state = false;
         let only_streams = stopped_at.as_ref().is_some_and(|stopped_at| {
             query
                 .graph
@@ -357,12 +411,22 @@ impl Pipeline {
         if resumed.is_ok() {
             resumed = match &stopped_at {
                 Some(stopped_at) if only_streams && !replaced && !(failed && keeps_state) => {
-                    self.catch_up(position, stopped_at, &ends, Downstream::Follows, true)
+                    let has_own = std::mem::take(&mut self.queries[position].has_own);
+                    let past = Past {
+                        own_from: Some(&has_own),
+                        ..Past::between(stopped_at, &ends)
+                    };
+                    let caught_up = self.catch_up(position, &past, Downstream::Follows, true);
+                    self.queries[position].has_own = has_own;
+                    caught_up
                 }
                 _ => self.rebuild(position, &ends),
             };
         }
+        // While it runs, the positions of the steps are its own.
+        let has_own = std::mem::take(&mut self.queries[position].has_own);
         if let Err(error) = resumed.and_then(|()| self.checkpoint_now()) {
+            self.queries[position].has_own = has_own;
             self.give_up_resuming(position, stopped_at, before, &error)?;
             return Err(error);
         }
@@ -425,8 +489,7 @@ impl Pipeline {
         let reason = with_causes(error);
         let mut changed_relations = Vec::new();
         for changed in position..self.queries.len() {
-            let positions = self.positions_of_query(changed);
-            let query = &mut self.queries[changed];
+            let query = &self.queries[changed];
             let follows = changed == position
                 || query.runs()
                     && changed_relations
@@ -436,8 +499,11 @@ impl Pipeline {
                 continue;
             }
             changed_relations.push(query.definition.output.relation().id);
+            if changed != position || stopped_at.is_none() {
+                self.note_where_it_stops(changed, &[]);
+            }
+            let query = &mut self.queries[changed];
             query.state = QueryState::Failed(reason.clone());
-            query.stopped_at = Some(positions);
             let mut sink = query.sink.take();
             self.abandon_output(sink.as_mut());
             let query = &mut self.queries[changed];

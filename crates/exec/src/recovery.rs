@@ -9,11 +9,11 @@ use highwater_planner::catalog::{QueryId, RelationId};
 use highwater_storage_log::{Log, Offset};
 
 use crate::{
-    checkpoint::{CheckpointStore, Manifest},
+    checkpoint::{CheckpointStore, Manifest, Restored},
     engine::{EngineOptions, PersistentQuery, QueryState},
     error::{ExecResult, with_causes},
     journal::{EntryKind, Journal, JournalEntry},
-    pipeline::{Pipeline, RunningQuery, wanted_columns},
+    pipeline::{Pipeline, RunningQuery, positions_from, wanted_columns},
     rejects::ProcessingLog,
     shared::Shared,
     state::StateId,
@@ -40,7 +40,11 @@ impl Pipeline {
         queries: Vec<PersistentQuery>,
     ) -> ExecResult<Self> {
         let checkpoints = CheckpointStore::open(&options.state_dir, options.state_memory)?;
-        let (state, manifest) = checkpoints.restore()?;
+        let Restored {
+            state,
+            manifest,
+            lost,
+        } = checkpoints.restore()?;
         let first_start = manifest.is_none();
         let manifest = manifest.unwrap_or_else(|| Manifest::new(0, Offset(0)));
         let base = state.snapshot();
@@ -78,12 +82,10 @@ impl Pipeline {
             untold: Vec::new(),
         };
         let new_queries = pipeline.restore_queries(&manifest, queries)?;
-        for sink in pipeline
-            .queries
-            .iter()
-            .filter_map(|query| query.sink.as_ref())
-        {
-            sink.producer().commit_checkpointed(&*pipeline.log)?;
+        pipeline.restore_producers(&manifest)?;
+        if let Some(reason) = &lost {
+            pipeline.rebuild_lost_state(&manifest, reason);
+            pipeline.drop_unread_sources();
         }
         let Replay { replayed, dropped } = pipeline.replay(Offset(manifest.journal))?;
         let aborted = pipeline.settle_producers()?;
@@ -96,11 +98,16 @@ impl Pipeline {
         // With `log.fsync = never` a power cut can take the journal from behind a checkpoint. New steps must not stand where it would look
         // for old ones.
         let journal_is_short = pipeline.journal.end()?.0 < manifest.journal;
-        if first_start || replayed > 0 || dropped || aborted || journal_is_short {
+        let changed = replayed > 0 || dropped || aborted || journal_is_short;
+        if first_start || changed || lost.is_some() {
             pipeline.settle_change();
+        }
+        if !pipeline.owes_checkpoint {
+            pipeline.checkpoints.trust()?;
         }
         pipeline.shared.publish(pipeline.current_snapshot());
         pipeline.apply_pauses()?;
+        pipeline.resume_rebuilt();
         for query in new_queries {
             if let Err(error) = pipeline.create_query(query.clone()) {
                 pipeline.create_failed_query(query, &error)?;
@@ -111,6 +118,24 @@ impl Pipeline {
         pipeline.measure_state();
         pipeline.publish_status();
         Ok(pipeline)
+    }
+
+    /// Puts the sinks where they stood at the checkpoint, and commits what it holds.
+    fn restore_producers(&mut self, manifest: &Manifest) -> ExecResult<()> {
+        let written = positions_from(&manifest.written);
+        for query in &mut self.queries {
+            let relation = query.definition.output.relation();
+            let ends = match relation.query == Some(query.definition.id) {
+                true => written.get(&relation.id),
+                false => None,
+            };
+            if let Some(sink) = &mut query.sink {
+                sink.producer_mut()
+                    .stood_at(ends.map_or(&[], Vec::as_slice));
+                sink.producer().commit_checkpointed(&*self.log)?;
+            }
+        }
+        Ok(())
     }
 
     /// Wires up the queries that the checkpoint knows, forgets state of those that are gone, and answers the ones that are new.

@@ -26,7 +26,7 @@ use crate::{
     cut::Cut,
     delta::Delta,
     engine::{PersistentQuery, QueryOutput, QueryState},
-    error::{ExecError, ExecResult},
+    error::{ExecError, ExecResult, with_causes},
     feed::{ChangeBatch, FeedClosed, SubscriptionId},
     journal::{EntryKind, JournalEntry, Offsets},
     operator::Rejected,
@@ -212,17 +212,13 @@ impl Pipeline {
         before: &[(RelationId, usize, Offset)],
         error: &ExecError,
     ) {
-        let reason = crate::error::with_causes(error);
-        let mut positions = self.positions_of_query(position);
-        for (relation, partition, from) in before {
-            if let Some(offsets) = positions.get_mut(relation) {
-                offsets[*partition] = *from;
-            }
-        }
+        let reason = with_causes(error);
+        self.note_damage(error);
+        self.note_where_it_stops(position, before);
         let query = &mut self.queries[position];
         tracing::error!(query = %query.definition.id, reason, "query failed");
+        query.has_lost_state |= error.is_damage();
         query.state = QueryState::Failed(reason);
-        query.stopped_at = Some(positions);
     }
 
     pub(crate) fn run_subscriptions(
@@ -257,7 +253,7 @@ impl Pipeline {
             match changes {
                 Ok(Some(batch)) => feeds.push((subscription.id, batch)),
                 Ok(None) => {}
-                Err(error) => failed.push((subscription.id, crate::error::with_causes(&error))),
+                Err(error) => failed.push((subscription.id, with_causes(&error))),
             }
         }
         for (id, reason) in failed {

@@ -209,7 +209,7 @@ impl Joining {
                         .log_start)
                 })
                 .collect::<ExecResult<Vec<Offset>>>()?;
-            let mut source = TopicSource::history(Arc::clone(&relation), starts, None)?;
+            let mut source = TopicSource::history(Arc::clone(&relation), starts, None, None)?;
             source.want(wanted_columns(&self.graph, relation.id))?;
             sources.push(source);
         }

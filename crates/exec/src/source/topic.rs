@@ -41,6 +41,8 @@ enum Reader {
     History {
         /// Where the steps stand, if they read the topic.
         steps: Option<Vec<Offset>>,
+        /// Up to where what the relation's own query wrote has reached the reader in memory already.
+        own_from: Option<Vec<Offset>>,
     },
 }
 
@@ -128,14 +130,16 @@ impl TopicSource {
         })
     }
 
-    /// A reader of the past, apart from the pipeline's steps, which stand at `steps` if they read the topic.
+    /// A reader of the past, apart from the pipeline's steps, which stand at `steps` if they read the topic. It has what the relation's own
+    /// query wrote below `own_from` already.
     pub fn history(
         relation: Arc<Relation>,
         positions: Vec<Offset>,
         steps: Option<Vec<Offset>>,
+        own_from: Option<Vec<Offset>>,
     ) -> ExecResult<Self> {
         Ok(Self {
-            reader: Reader::History { steps },
+            reader: Reader::History { steps, own_from },
             ..Self::new(relation, positions)?
         })
     }
@@ -314,10 +318,12 @@ impl Decoding<'_> {
             match self.reader {
                 Reader::Steps => own,
                 Reader::OwnRecords => !own,
-                Reader::History { steps: None } => false,
-                Reader::History { steps: Some(steps) } => {
-                    !own && batch.base_offset() >= steps[partition]
-                }
+                Reader::History { own_from, .. } if own => own_from
+                    .as_ref()
+                    .is_some_and(|from| batch.base_offset() < from[partition]),
+                Reader::History { steps, .. } => steps
+                    .as_ref()
+                    .is_some_and(|steps| batch.base_offset() >= steps[partition]),
             }
         };
         let name = &self.partitions[partition];

@@ -202,6 +202,19 @@ impl RocksState {
         Ok(queries)
     }
 
+    /// Reads all of it. An error tells of the first block that is damaged.
+    pub fn verify(&self) -> ExecResult<()> {
+        let mut options = ReadOptions::default();
+        options.set_verify_checksums(true);
+        options.fill_cache(false);
+        let mut iterator = self.db.raw_iterator_opt(options);
+        iterator.seek_to_first();
+        while iterator.valid() {
+            iterator.next();
+        }
+        Ok(iterator.status()?)
+    }
+
     /// About how many bytes the files hold of each state table. What is in no file yet does not count.
     pub fn stored(&self, tables: &[StateId]) -> Vec<u64> {
         let bounds: Vec<(Vec<u8>, Vec<u8>)> = tables.iter().map(|table| table.range()).collect();
