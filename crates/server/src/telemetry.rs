@@ -24,6 +24,8 @@ pub const OPERATOR_ROWS_OUT: &str = "highwater_operator_rows_out_total";
 pub const OPERATOR_SECONDS: &str = "highwater_operator_busy_seconds";
 /// What an operator's state, or a query's table, takes on disk.
 pub const STATE_STORED: &str = "highwater_state_stored_bytes";
+/// What they take in memory.
+pub const STATE_MEMORY: &str = "highwater_state_memory_bytes";
 /// Continuous queries by state.
 pub const QUERIES: &str = "highwater_queries";
 /// Next offset that the continuous queries read of a partition.
@@ -99,6 +101,10 @@ fn describe() {
     describe_gauge!(
         STATE_STORED,
         "About what an operator's state, or a query's table (node \"result\"), takes on disk since the last checkpoint"
+    );
+    describe_gauge!(
+        STATE_MEMORY,
+        "About what an operator's state, or the rows of a query's table (node \"result\") since the last checkpoint, take in memory"
     );
     describe_gauge!(QUERIES, "Continuous queries by state");
     describe_gauge!(

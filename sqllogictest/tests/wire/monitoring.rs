@@ -68,9 +68,10 @@ async fn steps_operators_and_state_are_told_alike() {
             .any(|line| line.contains("B on disk)") || line.contains("bytes on disk)"));
         let table = number(
             &client,
-            "SELECT stored_bytes FROM hw_catalog.state WHERE node IS NULL",
+            "SELECT SUM(stored_bytes) FROM hw_catalog.state WHERE node IS NULL AND memory_bytes = 0",
         )
         .await;
+        // Once all rows of the table are on disk, no checkpoint is under way and nothing changes any more.
         if told && stored && table > 0.0 {
             break lines;
         }
@@ -88,6 +89,12 @@ async fn steps_operators_and_state_are_told_alike() {
         lines
             .iter()
             .any(|line| line.starts_with(&format!("Table: rows {INSERTS}, "))),
+        "{lines:#?}"
+    );
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with(&format!("Memory: n3 groups {INSERTS}, "))),
         "{lines:#?}"
     );
     let id = rows(&client, "SELECT id FROM hw_catalog.queries").await;
@@ -125,6 +132,15 @@ async fn steps_operators_and_state_are_told_alike() {
         metric(endpoint, "highwater_state_stored_bytes").await,
         number(&client, "SELECT SUM(stored_bytes) FROM hw_catalog.state").await
     );
+    let groups = "SELECT SUM(groups_in_memory) FROM hw_catalog.state WHERE node = 3";
+    assert_eq!(number(&client, groups).await, INSERTS as f64);
+    let memory = number(&client, "SELECT SUM(memory_bytes) FROM hw_catalog.state").await;
+    // A key and a sum take more than two numbers.
+    assert!(memory > (16 * INSERTS) as f64, "{memory}");
+    assert_eq!(
+        metric(endpoint, "highwater_state_memory_bytes").await,
+        memory
+    );
     assert!(metric(endpoint, "highwater_operator_busy_seconds").await > 0.0);
 
     // A record that is none, and what the pipeline sums up.
@@ -146,5 +162,40 @@ async fn steps_operators_and_state_are_told_alike() {
     assert_eq!(
         metric(endpoint, "highwater_source_rejected_total").await,
         1.0
+    );
+}
+
+/// Rows of a table are in memory until a checkpoint has written them.
+#[tokio::test]
+async fn rows_that_no_checkpoint_has_are_in_memory() {
+    let server = ServerProcess::start_with(&["--checkpoint-interval", "1h"])
+        .await
+        .unwrap();
+    let client = server.endpoint().connect().await.unwrap();
+    client
+        .batch_execute(
+            "CREATE TABLE t (k VARCHAR PRIMARY KEY, v INT) WITH (kafka_topic = 't', partitions = 1, value_format = 'JSON'); \
+             INSERT INTO t VALUES ('a', 1)",
+        )
+        .await
+        .unwrap();
+    let memory = "SELECT memory_bytes FROM hw_catalog.state";
+    let deadline = Instant::now() + PATIENCE;
+    while number(&client, memory).await == 0.0 {
+        assert!(Instant::now() < deadline, "the row is not in memory");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let bytes = number(&client, memory).await;
+    assert_eq!(
+        metric(server.endpoint(), "highwater_state_memory_bytes").await,
+        bytes
+    );
+    let lines = plan(&client, "t").await;
+    let told = format!(" on disk, {bytes} bytes in memory");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("Table: rows 1, ") && line.ends_with(&told)),
+        "{lines:#?}"
     );
 }

@@ -216,6 +216,40 @@ async fn a_disconnect_ends_a_push_query() {
     await_connections(&endpoint, 1.0).await;
 }
 
+/// A session's pull queries wait until what it wrote has been read by all who read it. What nobody reads any more is nothing to wait for.
+#[tokio::test]
+async fn a_push_query_that_has_gone_keeps_nobody_waiting() {
+    let (_server, endpoint, writer) = server_with_stream().await;
+    writer
+        .batch_execute(
+            "CREATE STREAM other (k VARCHAR KEY, v INT) \
+             WITH (kafka_topic = 'other', partitions = 1, value_format = 'JSON'); \
+             CREATE TABLE counts AS SELECT k, COUNT(*) AS n FROM other GROUP BY k; \
+             INSERT INTO other VALUES ('a', 1); \
+             SET statement_timeout = 2000",
+        )
+        .await
+        .unwrap();
+    let observer = endpoint.connect().await.unwrap();
+    for is_cancelled in [true, false] {
+        let mut watch = Watch::start(&endpoint, QUERY).await.unwrap();
+        // From this row's step on, readers know how far the topic is read.
+        insert(&writer, "a", 1).await;
+        watch.next().await.unwrap().unwrap();
+        await_sources(&observer, 1).await;
+        if is_cancelled {
+            watch.cancel().await.unwrap();
+        } else {
+            drop(watch);
+        }
+        await_sources(&observer, 0).await;
+        // No step takes this row.
+        insert(&writer, "a", 2).await;
+        let count = writer.query_one("SELECT n FROM counts", &[]).await.unwrap();
+        assert_eq!(count.get::<_, i64>(0), 1);
+    }
+}
+
 #[tokio::test]
 async fn limit_ends_a_push_query_when_its_rows_have_come() {
     let (_server, endpoint, writer) = server_with_stream().await;
@@ -306,6 +340,23 @@ async fn one(client: &Client) -> i64 {
         .await
         .unwrap()
         .get(0)
+}
+
+/// Waits until so many partitions of the stream's topic are read by queries.
+async fn await_sources(client: &Client, wanted: i64) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let sources = "SELECT COUNT(*) FROM hw_catalog.sources WHERE topic = 's'";
+        let read: i64 = client.query_one(sources, &[]).await.unwrap().get(0);
+        if read == wanted {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{read} partitions are read instead of {wanted}"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Waits until the server has so many connections; their ends reach it a little later than their clients know of them.

@@ -65,13 +65,19 @@ fn record_queries(server: &Server) {
             counter!(telemetry::OPERATOR_ROWS_OUT, &labels).absolute(*rows_out);
             gauge!(telemetry::OPERATOR_SECONDS, &labels).set(*nanos as f64 / 1e9);
         }
-        let operators = status.stored.iter().enumerate();
-        let operators = operators.map(|(node, stored)| (node.to_string(), *stored));
-        let result = ("result".to_owned(), status.result_stored);
-        for (node, stored) in operators.chain([result]) {
+        let operators = status.stored.iter().zip(&status.memory).enumerate();
+        let operators =
+            operators.map(|(node, (stored, memory))| (node.to_string(), *stored, memory.bytes));
+        let table = (
+            "result".to_owned(),
+            status.result_stored,
+            status.table_bytes,
+        );
+        for (node, stored, memory) in operators.chain([table]) {
             if let Some(stored) = stored {
                 let labels = [("query", name.clone()), ("node", node)];
                 gauge!(telemetry::STATE_STORED, &labels).set(stored as f64);
+                gauge!(telemetry::STATE_MEMORY, &labels).set(memory as f64);
             }
         }
     }

@@ -164,18 +164,20 @@ impl HwCatalog {
     fn state(&self) -> SessionResult<RecordBatch> {
         let mut all = Vec::new();
         for (query, status) in self.with_status() {
-            let (stored, result_stored) = status
-                .map(|status| (status.stored, status.result_stored))
-                .unwrap_or_default();
             let lines = explain_dataflow(&query.plan, None).into_iter();
-            for (node, (line, stored)) in (0..).zip(lines.zip(stored)) {
-                if let Some(stored) = stored {
+            let kept = status
+                .iter()
+                .flat_map(|status| status.stored.iter().zip(&status.memory));
+            for (node, (line, (stored, memory))) in (0..).zip(lines.zip(kept)) {
+                if stored.is_some() {
                     all.push(Kept {
                         query: query.name.clone(),
                         node: Some(node),
                         what: line,
                         rows: None,
-                        stored: Some(stored),
+                        stored: *stored,
+                        groups: Some(memory.groups),
+                        memory: Some(memory.bytes),
                     });
                 }
             }
@@ -187,7 +189,9 @@ impl HwCatalog {
                     node: None,
                     what: format!("table {}", query.relation.name),
                     rows: table.estimated_rows().map(|rows| rows as i64),
-                    stored: result_stored,
+                    stored: status.as_ref().and_then(|status| status.result_stored),
+                    groups: None,
+                    memory: status.as_ref().map(|status| status.table_bytes),
                 });
             }
         }
@@ -200,6 +204,14 @@ impl HwCatalog {
             .number(
                 "stored_bytes",
                 each().map(|kept| kept.stored.map(|bytes| bytes as i64)),
+            )
+            .number(
+                "groups_in_memory",
+                each().map(|kept| kept.groups.map(|groups| groups as i64)),
+            )
+            .number(
+                "memory_bytes",
+                each().map(|kept| kept.memory.map(|bytes| bytes as i64)),
             )
             .batch()
     }
@@ -290,6 +302,10 @@ struct Kept {
     rows: Option<i64>,
     /// About, on disk.
     stored: Option<u64>,
+    /// Groups of an operator that are in memory.
+    groups: Option<usize>,
+    /// About, in memory.
+    memory: Option<usize>,
 }
 
 fn kind(query: &QueryEntry) -> &'static str {

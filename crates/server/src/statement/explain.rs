@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use highwater_exec::OffsetReset;
+use highwater_exec::{OffsetReset, QueryStatus};
 use highwater_planner::{
     catalog::{Catalog, QueryId, RelationId},
     explain_dataflow,
@@ -112,16 +112,31 @@ fn query(session: &Session, name: &str, analyze: bool) -> SessionResult<Vec<Stri
         status.rows_out,
         status.late
     ));
+    lines.extend(in_memory(&status));
     let snapshot = engine.snapshot();
     if let Some(table) = snapshot.table(query.relation.id)
         && query.role != QueryRole::Inserter
     {
         let rows = table.estimated_rows().unwrap_or_default();
         let stored = size_text(status.result_stored.unwrap_or_default());
-        lines.push(format!("Table: rows {rows}, {stored} on disk"));
+        let memory = size_text(status.table_bytes as u64);
+        lines.push(format!(
+            "Table: rows {rows}, {stored} on disk, {memory} in memory"
+        ));
     }
     lines.extend(reads(&session.server, query));
     Ok(lines)
+}
+
+/// What each operator that keeps state has in memory, on lines of their own: those of the plan are long enough.
+fn in_memory(status: &QueryStatus) -> impl Iterator<Item = String> {
+    let operators = status.stored.iter().zip(&status.memory).enumerate();
+    operators
+        .filter(|(_, (stored, _))| stored.is_some())
+        .map(|(node, (_, memory))| {
+            let bytes = size_text(memory.bytes as u64);
+            format!("Memory: n{node} groups {}, {bytes}", memory.groups)
+        })
 }
 
 /// How far each partition is read that a query reads by itself; what it reads of other queries it gets in the same step.

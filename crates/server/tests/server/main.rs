@@ -4,6 +4,7 @@ mod catalog;
 mod copy;
 mod http;
 mod insert;
+mod pgwire;
 mod pull;
 mod push;
 mod session;

@@ -10,9 +10,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::ksql;
-use crate::names::{duration, name, properties, property_name, sql_type, text, without_repeats};
-use crate::queries::{expression, parsed_expression, query};
+use super::ksql;
+use super::names::{duration, name, properties, property_name, sql_type, text, without_repeats};
+use super::queries::{expression, parsed_expression, query};
 
 pub fn kind() -> impl Strategy<Value = SourceKind> {
     select(vec![SourceKind::Stream, SourceKind::Table])

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tokio_postgres::{error::SqlState, types::Type};
 
-use crate::{
+use super::{
     harness::{TestServer, assert_usable, state},
     raw::{Raw, errors, kinds, message},
 };
@@ -66,7 +66,7 @@ async fn parameters_and_results_are_binary_both_ways() {
 async fn parameter_types_are_inferred() {
     let server = TestServer::start().await;
     let client = server.connect().await;
-    crate::harness::create_stream(&client, "things").await;
+    super::harness::create_stream(&client, "things").await;
     client
         .batch_execute("INSERT INTO things VALUES (1, 'one'), (2, 'two'), (3, 'three')")
         .await

@@ -9,9 +9,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::names::{duration, name, properties, property_name, sql_type, text, without_repeats};
-use crate::queries::{expression, parsed_expression};
-use crate::statements::{declaration, kind};
+use super::names::{duration, name, properties, property_name, sql_type, text, without_repeats};
+use super::queries::{expression, parsed_expression};
+use super::statements::{declaration, kind};
 
 pub fn show() -> BoxedStrategy<Show> {
     prop_oneof![

@@ -7,7 +7,7 @@ use futures::{SinkExt, StreamExt, TryStreamExt};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
-use crate::{
+use super::{
     harness::{PATIENCE, TestServer, assert_usable, create_stream, from_the_beginning, state},
     raw::{Raw, errors, kinds, message},
 };

@@ -9,7 +9,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls, error::SqlState, types::ToSql};
 
-use crate::{
+use super::{
     harness::{PATIENCE, TestServer, assert_usable, create_stream, from_the_beginning, state},
     raw::{Raw, V3_0, errors, kinds, message},
 };

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use crate::{
+use super::{
     harness::{TestServer, assert_usable},
     raw::{Raw, V3_0, errors, kinds, message},
 };

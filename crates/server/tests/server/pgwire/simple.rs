@@ -2,7 +2,7 @@
 
 use tokio_postgres::{SimpleQueryMessage, error::SqlState};
 
-use crate::{
+use super::{
     harness::{TestServer, assert_usable, state},
     raw::{Raw, errors, kinds},
 };
@@ -91,7 +91,7 @@ async fn a_changed_parameter_is_reported() {
 async fn statement_timeout_ends_a_statement() {
     let server = TestServer::start().await;
     let client = server.connect().await;
-    crate::harness::create_stream(&client, "quiet").await;
+    super::harness::create_stream(&client, "quiet").await;
     client
         .batch_execute("SET statement_timeout = '200ms'")
         .await

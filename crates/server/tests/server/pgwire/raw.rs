@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::PATIENCE;
+use super::harness::PATIENCE;
 
 /// Protocol 3.0.
 pub const V3_0: u32 = 3 << 16;

@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::names::{duration, name, text};
+use super::names::{duration, name, text};
 
 /// Expressions, as text: the standard tree has far more forms than can be built by hand.
 pub fn expression() -> BoxedStrategy<String> {
