@@ -204,6 +204,24 @@ const FILTERS: Workload = Workload {
     watched: None,
 };
 
+/// One topic that is declared twice: both are read up to the same record in each step.
+const DECLARED_TWICE: Workload = Workload {
+    schema: &[
+        STREAM,
+        "CREATE STREAM again (k INT KEY, g INT, v INT, id BIGINT) WITH (kafka_topic = 's')",
+        "CREATE TABLE counted AS SELECT COUNT(*) AS n, SUM(id) AS total FROM s",
+        "CREATE TABLE counted_again AS SELECT COUNT(*) AS n, SUM(id) AS total FROM again",
+    ],
+    into: STREAM_COLUMNS,
+    row: record,
+    known: "SELECT COALESCE(SUM(n), 0) FROM counted",
+    equal: &[(
+        "SELECT SUM(n), SUM(total) FROM counted",
+        "SELECT SUM(n), SUM(total) FROM counted_again",
+    )],
+    watched: None,
+};
+
 /// The early ones of pairs of queries that begin before the load and in its middle.
 const EARLY_AND_LATE: Workload = Workload {
     schema: &[
@@ -565,6 +583,11 @@ async fn a_mean_times_its_count_is_always_the_sum() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_and_its_opposites_always_make_the_whole() {
     hold(FILTERS).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_is_declared_twice_is_always_read_to_one_place() {
+    hold(DECLARED_TWICE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
