@@ -38,7 +38,7 @@ fn looks() -> usize {
     std::env::var("HIGHWATER_CONSISTENCY_LOOKS")
         .ok()
         .and_then(|text| text.parse().ok())
-        .unwrap_or(150)
+        .unwrap_or(100)
 }
 
 /// A load, queries over it, and what must hold of every answer.
