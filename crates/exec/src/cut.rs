@@ -87,6 +87,8 @@ impl Pipeline {
         let groups = {
             // No group is half appended while the lock is held.
             let _all_or_none = self.shared.groups.exclude();
+            // Appends go on meanwhile: who declares a topic twice reads both to one place.
+            let mut ends: BTreeMap<&TopicPartition, Offset> = BTreeMap::new();
             for (relation, source) in &self.sources {
                 for (partition, (name, position)) in source
                     .partitions()
@@ -94,12 +96,19 @@ impl Pipeline {
                     .zip(source.positions())
                     .enumerate()
                 {
-                    let offsets = self.log.offsets(name).map_err(|error| Unreadable {
-                        relation: *relation,
-                        error: error.into(),
-                    })?;
-                    if offsets.last_stable > *position {
-                        limits.push((*relation, partition, offsets.last_stable));
+                    let end = match ends.get(name) {
+                        Some(end) => *end,
+                        None => {
+                            let offsets = self.log.offsets(name).map_err(|error| Unreadable {
+                                relation: *relation,
+                                error: error.into(),
+                            })?;
+                            ends.insert(name, offsets.last_stable);
+                            offsets.last_stable
+                        }
+                    };
+                    if end > *position {
+                        limits.push((*relation, partition, end));
                     }
                 }
             }

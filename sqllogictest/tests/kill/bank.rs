@@ -46,7 +46,16 @@ pub struct Bank {
     /// Transfers of INSERTs whose answer never came: each is there as a whole or not at all.
     in_flight: Vec<Vec<i64>>,
     /// Observations that were made while money moved.
-    pub observations: u64,
+    observations: u64,
+    /// Most entries that a reader has seen in the books.
+    seen: i64,
+}
+
+/// What a reader saw before the server was gone.
+#[derive(Debug, Default)]
+pub struct Observed {
+    observations: u64,
+    entries: i64,
 }
 
 /// One cycle's transfers, on their own task.
@@ -135,6 +144,24 @@ impl Bank {
         self.in_flight.extend(moved.in_flight);
     }
 
+    /// Notes what was seen meanwhile.
+    pub fn saw(&mut self, observed: &Observed) {
+        self.observations += observed.observations;
+        self.seen = self.seen.max(observed.entries);
+    }
+
+    /// Checks that who looks now sees nothing older than what was seen before, also before a restart.
+    pub async fn check_monotonic(&mut self, client: &Client) -> Result<()> {
+        let entries = observe(client).await?;
+        ensure!(
+            entries >= self.seen,
+            "the books went back: {entries} entries after {} were seen",
+            self.seen
+        );
+        self.seen = entries;
+        Ok(())
+    }
+
     /// Checks what is there after a restart, of the last cycle or of all: all that was acknowledged, transfers of one INSERT all or none, and the books.
     pub async fn check(&self, client: &Client, all: bool) -> Result<()> {
         let first = if all { 0 } else { self.cycle };
@@ -173,27 +200,33 @@ impl Bank {
             unknown.is_empty(),
             "transfers that nobody sent: {unknown:?}"
         );
-        observe(client).await
+        observe(client).await?;
+        Ok(())
     }
 }
 
-/// Reads all tables of one moment until the server is gone; answers how often.
-pub async fn observe_until_gone(endpoint: Endpoint) -> Result<u64> {
+/// Reads all tables of one moment until the server is gone. The books must not go back.
+pub async fn observe_until_gone(endpoint: Endpoint) -> Result<Observed> {
+    let mut observed = Observed::default();
     let Ok(client) = endpoint.connect().await else {
-        return Ok(0);
+        return Ok(observed);
     };
-    let mut observations = 0;
     loop {
         match observe(&client).await {
-            Ok(()) => observations += 1,
-            Err(_) if client.is_closed() => return Ok(observations),
+            Ok(entries) => {
+                let before = observed.entries;
+                ensure!(entries >= before, "{entries} entries after {before}");
+                observed.entries = entries;
+                observed.observations += 1;
+            }
+            Err(_) if client.is_closed() => return Ok(observed),
             Err(fault) => return Err(fault),
         }
     }
 }
 
-/// One look at all tables, which must agree with each other and with the entries.
-async fn observe(client: &Client) -> Result<()> {
+/// One look at all tables, which must agree with each other and with the entries. Answers how many these are.
+async fn observe(client: &Client) -> Result<i64> {
     client.batch_execute("BEGIN READ ONLY").await?;
     let books = numbers(client, "SELECT n, total FROM books").await?;
     let balances = numbers(
@@ -235,7 +268,7 @@ async fn observe(client: &Client) -> Result<()> {
             "the totals are {total:?}"
         );
     }
-    Ok(())
+    Ok(n)
 }
 
 async fn numbers(client: &Client, sql: &str) -> Result<Vec<Vec<i64>>> {

@@ -49,10 +49,19 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_counted_twice() {
         let observer = tokio::spawn(bank::observe_until_gone(world.server.endpoint().clone()));
         load_and_kill(&mut world, &mut ledger, &mut random, Acknowledged::ByServer).await;
         bank.add(moves.await.unwrap());
-        bank.observations += observer.await.unwrap().unwrap_or_else(|fault| {
+        let observed = observer.await.unwrap().unwrap_or_else(|fault| {
             panic!("cycle {cycle} of seed {seed}, while money moved: {fault:#}")
         });
+        bank.saw(&observed);
         restart(&mut world, &mut random).await;
+        // The first look after the restart, which waits for nothing.
+        let reader = world.server.endpoint().connect().await.unwrap();
+        if let Err(fault) = bank.check_monotonic(&reader).await {
+            panic!(
+                "cycle {cycle} of seed {seed}: {fault:#}\n{}",
+                world.server.log_tail()
+            );
+        }
         let all = cycle % FULL_CHECK_EVERY == 0 || cycle == cycles;
         let check = if all { Check::full() } else { Check::quick() };
         if let Err(fault) = check.run(&world, &mut ledger).await {
@@ -162,6 +171,25 @@ async fn a_table_that_missed_a_record_is_caught() {
         .await
         .expect_err("a wrong table was not reported");
     assert!(fault.to_string().contains("totals"), "{fault}");
+}
+
+/// Control: somebody looks, and then at a server that has lost all of it.
+#[tokio::test]
+async fn books_that_go_back_are_caught() {
+    let mut random = StdRng::seed_from_u64(4);
+    let world = World::create().await.unwrap();
+    let mut bank = Bank::default();
+    let moved = bank.moves(world.server.endpoint(), &mut random).run().await;
+    bank.add(moved);
+    let client = world.connect().await.unwrap();
+    bank.check_monotonic(&client).await.unwrap();
+    let empty = World::create().await.unwrap();
+    let client = empty.connect().await.unwrap();
+    let fault = bank
+        .check_monotonic(&client)
+        .await
+        .expect_err("older books were not reported");
+    assert!(fault.to_string().contains("went back"), "{fault}");
 }
 
 /// Lets producers write for a random time, then kills the server and waits until every client has noticed. Meanwhile a reader asks for

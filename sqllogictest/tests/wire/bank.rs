@@ -11,7 +11,9 @@ use std::{
 
 use highwater_sqllogictest::{Endpoint, ServerProcess, Watch};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::Client;
+
+use crate::texts;
 
 const ACCOUNTS: i64 = 10;
 
@@ -51,19 +53,16 @@ impl Ledger {
     }
 }
 
+/// The rows of an answer as numbers, NULL as 0.
 async fn rows(client: &Client, sql: &str) -> Vec<Vec<i64>> {
-    let messages = client.simple_query(sql).await.expect("an answer");
-    let mut rows = Vec::new();
-    for message in messages {
-        if let SimpleQueryMessage::Row(row) = message {
-            let cell = |column| {
-                let text: Option<&str> = row.get(column);
-                text.map_or(0, |text: &str| text.parse().expect("a number"))
-            };
-            rows.push((0..row.len()).map(cell).collect());
-        }
-    }
-    rows
+    let number = |text: &String| match text.as_str() {
+        "NULL" => 0,
+        text => text.parse().expect("a number"),
+    };
+    let rows = texts(client, sql).await;
+    rows.iter()
+        .map(|row| row.iter().map(number).collect())
+        .collect()
 }
 
 struct Bank {

@@ -10,7 +10,8 @@ use super::server_with_stream;
 
 const ROWS: usize = 400_000;
 
-async fn states(client: &Client) -> Vec<String> {
+/// What each query is doing.
+pub async fn states(client: &Client) -> Vec<String> {
     let messages = client
         .simple_query("SHOW QUERIES")
         .await
