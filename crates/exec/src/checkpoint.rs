@@ -258,11 +258,32 @@ impl CheckpointStore {
         })
     }
 
+    /// Lets the next start read all of the state if an error tells that some of it is damaged.
+    pub fn note_damage(&self, error: &ExecError) {
+        if !error.is_damage() {
+            return;
+        }
+        tracing::error!(
+            "the state database is damaged; the next start reads all of it, and makes anew what is lost"
+        );
+        if let Err(error) = self.suspect() {
+            tracing::error!(
+                error = with_causes(&error),
+                "could not note that the state is damaged"
+            );
+        }
+    }
+
     /// Lets the next start read every byte of a checkpoint before it is used.
     pub fn suspect(&self) -> ExecResult<()> {
         let path = self.root.join(SUSPECT);
         File::create(&path).map_err(io("create", &path))?;
         sync_folder(&self.root)
+    }
+
+    /// Whether the next start reads every byte of a checkpoint before it is used.
+    pub fn is_suspect(&self) -> bool {
+        self.root.join(SUSPECT).exists()
     }
 
     /// The checkpoints that are there now are whole.
@@ -280,7 +301,7 @@ impl CheckpointStore {
     /// is empty, too, and what the newest of them tells has to be made anew.
     pub fn restore(&self) -> ExecResult<Restored> {
         let live = self.live();
-        let suspect = self.root.join(SUSPECT).exists();
+        let suspect = self.is_suspect();
         let checkpoints = self.list()?;
         let none = checkpoints.is_empty();
         let mut damage = None;

@@ -108,7 +108,7 @@ pub fn start(
                         Ok(()) => shared.stop("it was shut down"),
                         Err(error) => {
                             let reason = with_causes(&error);
-                            thread.pipeline.note_damage(&error);
+                            thread.pipeline.checkpoints.note_damage(&error);
                             tracing::error!(reason, "the engine has stopped");
                             shared.stop(&reason);
                             thread.refuse_everything(&reason);

@@ -487,6 +487,7 @@ impl Pipeline {
         error: &ExecError,
     ) -> ExecResult<()> {
         let reason = with_causes(error);
+        self.checkpoints.note_damage(error);
         let mut changed_relations = Vec::new();
         for changed in position..self.queries.len() {
             let query = &self.queries[changed];
@@ -572,6 +573,7 @@ impl Pipeline {
                 error = with_causes(&error),
                 "could not write a checkpoint after the queries have changed; the queries wait until it can be written"
             );
+            self.checkpoints.note_damage(&error);
         }
     }
 

@@ -70,22 +70,6 @@ impl Pipeline {
         }
     }
 
-    /// Lets the next start look at all of the state, if an error tells that some of it is damaged.
-    pub(crate) fn note_damage(&self, error: &ExecError) {
-        if !error.is_damage() {
-            return;
-        }
-        tracing::error!(
-            "the state database is damaged; the next start reads all of it, and makes anew what is lost"
-        );
-        if let Err(error) = self.checkpoints.suspect() {
-            tracing::error!(
-                error = with_causes(&error),
-                "could not note that the state is damaged"
-            );
-        }
-    }
-
     fn rebuild_one(
         &mut self,
         position: usize,

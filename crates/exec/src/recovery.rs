@@ -40,6 +40,33 @@ impl Pipeline {
         queries: Vec<PersistentQuery>,
     ) -> ExecResult<Self> {
         let checkpoints = CheckpointStore::open(&options.state_dir, options.state_memory)?;
+        let recovered = Self::recover_from(
+            checkpoints.clone(),
+            Arc::clone(&log),
+            options.clone(),
+            Arc::clone(&shared),
+            queries.clone(),
+        );
+        match recovered {
+            Err(error) if error.is_damage() && !checkpoints.is_suspect() => {
+                tracing::error!(
+                    error = with_causes(&error),
+                    "the state database is damaged; all of it is read now"
+                );
+                checkpoints.suspect()?;
+                Self::recover_from(checkpoints, log, options, shared, queries)
+            }
+            recovered => recovered,
+        }
+    }
+
+    fn recover_from(
+        checkpoints: CheckpointStore,
+        log: Arc<dyn Log>,
+        options: EngineOptions,
+        shared: Arc<Shared>,
+        queries: Vec<PersistentQuery>,
+    ) -> ExecResult<Self> {
         let Restored {
             state,
             manifest,

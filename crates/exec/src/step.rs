@@ -213,7 +213,7 @@ impl Pipeline {
         error: &ExecError,
     ) {
         let reason = with_causes(error);
-        self.note_damage(error);
+        self.checkpoints.note_damage(error);
         self.note_where_it_stops(position, before);
         let query = &mut self.queries[position];
         tracing::error!(query = %query.definition.id, reason, "query failed");

@@ -138,6 +138,7 @@ impl PipelineThread {
                                 error = with_causes(&error),
                                 "could not write a checkpoint, will try again"
                             );
+                            store.note_damage(&error);
                             shared.send(Event::CheckpointTrouble(error));
                             thread::sleep(CHECKPOINT_RETRY);
                         }

@@ -2,6 +2,7 @@
 //! DataFusion's batch engine answers for the same query over the same rows.
 
 mod faults;
+mod lost_state;
 mod memory;
 mod oracle;
 mod resume;

@@ -2,8 +2,9 @@
 
 use std::{
     collections::BTreeMap,
+    io::Write,
     num::NonZero,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, mpsc},
     time::Duration,
 };
@@ -252,6 +253,90 @@ impl World {
             .crash(&mut |choices| random.random_range(0..choices));
         self.log = open_log(&self.disk);
         self.start();
+    }
+
+    /// The same, and no database of a checkpoint can be opened any more.
+    pub fn power_cut_with_lost_state(&mut self, random: &mut impl Rng) {
+        self.disk.halt_after(Some(0));
+        let _ = self.engine.take().expect("the engine runs").stop();
+        self.disk = self
+            .disk
+            .crash(&mut |choices| random.random_range(0..choices));
+        self.log = open_log(&self.disk);
+        self.lose_state();
+        self.start();
+    }
+
+    /// A clean stop, and a start with no database of a checkpoint that can be opened.
+    pub fn restart_with_lost_state(&mut self) {
+        self.stop();
+        self.log = open_log_after(&self.disk, &mut self.log);
+        self.lose_state();
+        self.start();
+    }
+
+    /// The files of all checkpoints that have the given beginning or ending of a name.
+    fn checkpoint_files(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        let list = |folder: &Path| -> Vec<PathBuf> {
+            let entries = std::fs::read_dir(folder).expect("a folder");
+            entries
+                .map(|entry| entry.expect("an entry").path())
+                .collect()
+        };
+        let checkpoints = list(&self.folder.path().join("checkpoints"));
+        let files = checkpoints
+            .iter()
+            .flat_map(|folder| list(&folder.join("db")));
+        let name = |path: &PathBuf| {
+            path.file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+        };
+        files
+            .filter(|path| name(path).is_some_and(|name| is_wanted(&name)))
+            .collect()
+    }
+
+    fn lose_state(&self) {
+        let files = self.checkpoint_files(|name| name.starts_with("MANIFEST"));
+        assert!(!files.is_empty(), "there is a checkpoint");
+        for path in files {
+            std::fs::write(path, "no database").expect("a write");
+        }
+    }
+
+    /// Flips bits here and there in the sorted files of the checkpoints, which the running engine has open.
+    pub fn damage_state(&self) {
+        let files = self.checkpoint_files(|name| name.ends_with(".sst"));
+        assert!(!files.is_empty(), "there is state");
+        for path in files {
+            let mut bytes = std::fs::read(&path).expect("a file");
+            let end = bytes.len() * 3 / 4;
+            bytes[..end]
+                .iter_mut()
+                .step_by(500)
+                .for_each(|byte| *byte ^= 0x10);
+            // In place: the database has the same file.
+            let mut file = std::fs::File::options()
+                .write(true)
+                .open(&path)
+                .expect("a file");
+            file.write_all(&bytes).expect("a write");
+        }
+    }
+
+    /// Why the state of a query was made anew at the last start, if it was.
+    pub fn rebuilt(&self, name: &str) -> Option<String> {
+        let id = self.query(name);
+        let status = self.engine().queries();
+        let status = status.into_iter().find(|status| status.id == id);
+        status.expect("a query's status").rebuilt
+    }
+
+    /// Stops a query while steps run.
+    pub fn pause_at_once(&mut self, name: &str) {
+        let id = self.query(name);
+        self.engine().pause_query(id).expect("a pause");
+        self.note_paused(name, true);
     }
 
     /// Gives the stream's topic small segments and lets the log drop whatever retention takes: every record is too old. Answers how many are gone.
@@ -937,7 +1022,7 @@ impl World {
         }
     }
 
-    fn settle(&self) -> highwater_exec::Snapshot {
+    pub fn settle(&self) -> highwater_exec::Snapshot {
         let written: Vec<_> = self
             .written
             .iter()

@@ -106,6 +106,10 @@ impl HwCatalog {
                     _ => None,
                 }),
             )
+            .optional_text(
+                "rebuilt",
+                each().map(|(_, status)| status.as_ref().and_then(|status| status.rebuilt.clone())),
+            )
             .text(
                 "sink",
                 each().map(|(query, _)| query.relation.name.as_str()),
