@@ -245,6 +245,18 @@ impl World {
 
     /// The power goes while the engine runs; what was not synced may be lost.
     pub fn power_cut(&mut self, random: &mut impl Rng) {
+        self.lose_power(random);
+        self.start();
+    }
+
+    /// The same, and no database of a checkpoint can be opened any more.
+    pub fn power_cut_with_lost_state(&mut self, random: &mut impl Rng) {
+        self.lose_power(random);
+        self.lose_state();
+        self.start();
+    }
+
+    fn lose_power(&mut self, random: &mut impl Rng) {
         self.disk.halt_after(Some(0));
         // It stops cleanly only if nothing was left to write.
         let _ = self.engine.take().expect("the engine runs").stop();
@@ -252,19 +264,6 @@ impl World {
             .disk
             .crash(&mut |choices| random.random_range(0..choices));
         self.log = open_log(&self.disk);
-        self.start();
-    }
-
-    /// The same, and no database of a checkpoint can be opened any more.
-    pub fn power_cut_with_lost_state(&mut self, random: &mut impl Rng) {
-        self.disk.halt_after(Some(0));
-        let _ = self.engine.take().expect("the engine runs").stop();
-        self.disk = self
-            .disk
-            .crash(&mut |choices| random.random_range(0..choices));
-        self.log = open_log(&self.disk);
-        self.lose_state();
-        self.start();
     }
 
     /// A clean stop, and a start with no database of a checkpoint that can be opened.
